@@ -1,0 +1,114 @@
+"""`postmortem analyze`: one log, run folder or stream → a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+import typer
+
+from postmortem.cli import common, output
+from postmortem.cli.errors import USAGE, Failure
+
+if TYPE_CHECKING:
+    from postmortem.intake import Intake
+    from postmortem.knowledge.schema import Knowledge
+    from postmortem.report import Report
+
+MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
+
+
+def analyze(
+    path: str = typer.Argument("-", metavar="[PATH|-]", help="A log, a run folder, or - for standard input."),
+    config: Optional[Path] = typer.Option(None, "--config", help="The job config (YAML or JSON), if the log does not hold it."),
+    format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
+    out: Optional[Path] = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    attempt: Optional[int] = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input."),
+    pack: Optional[Path] = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
+    redact: Optional[bool] = typer.Option(
+        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
+    ),
+    exit_zero: bool = typer.Option(False, "--exit-zero", help="Exit with 0 also when a memory failure was found."),
+) -> int:
+    """Say why a run died, and what to change first."""
+    from postmortem import pipeline
+    from postmortem.scan import Lexicon
+
+    base = common.knowledge(pack)
+    common.check_language(base, lang)
+    opened = _open(path)
+    configs = list(opened.configs)
+    if config is not None:
+        configs.insert(0, _config(config))
+    logs = [pipeline.Source(log.name, log.encoding, log.chunks()) for log in opened.logs]
+    from postmortem.intake.sources import printable_name
+
+    shown = printable_name(path)
+    try:
+        analysis = pipeline.analyse(opened.source, logs, configs, Lexicon(base), attempt=attempt)
+    except pipeline.NothingRecognised:
+        raise Failure(
+            f"{shown}: no line in it is one that a training program prints; give the log of a run (2>&1 | tee run.log)"
+        ) from None
+    except pipeline.NoSuchAttempt as error:
+        raise Failure(f"--attempt {attempt}: the input holds {error.count} attempt(s)", USAGE) from None
+    except OSError as error:
+        raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+    from postmortem.report import build
+
+    report = build(analysis, base, lang)
+    if redact or (redact is None and format is common.Format.markdown):
+        from postmortem.report.redact import redact as hide
+
+        report = hide(report, base)
+    output.write(_render(report, base, format, to_file=out is not None), out)
+    return 1 if report.failure.kind in MEMORY_KINDS and not exit_zero else 0
+
+
+def _open(path: str) -> Intake:
+    from postmortem.intake import IntakeError, open_path, open_stream
+
+    try:
+        if path == "-":
+            return open_stream(sys.stdin.buffer)
+        return open_path(Path(path))
+    except IntakeError as error:
+        raise Failure(str(error)) from None
+
+
+def _config(path: Path) -> common.ConfigText:
+    """The config that the user named: unlike one that lies beside the log, it must be usable."""
+    from postmortem.intake import IntakeError
+    from postmortem.intake.sources import printable_name, read_config
+    from postmortem.jobconfig.parse import ConfigProblem, parse
+
+    try:
+        text = read_config(path)
+        parse(text.text)
+    except IntakeError as error:
+        raise Failure(str(error)) from None
+    except ConfigProblem as problem:
+        where = f":{problem.line}" if problem.line else ""
+        raise Failure(f"{printable_name(path)}{where}: {problem.problem}; give the job's YAML or JSON") from None
+    return text
+
+
+def _render(report: Report, base: Knowledge, format: common.Format, *, to_file: bool) -> str:
+    if format is common.Format.json:
+        from postmortem.report import json_
+
+        return json_.render(report)
+    from postmortem.report.texts import Texts
+
+    texts = Texts(base, report.lang)
+    if format is common.Format.markdown:
+        from postmortem.report import markdown
+
+        return markdown.render(report, texts)
+    from postmortem.report import terminal
+
+    colour = output.colour_stdout() and not to_file
+    ascii_only = not to_file and not output.unicode_stdout()
+    return terminal.render(report, texts, width=80 if to_file else output.columns(), colour=colour, ascii_only=ascii_only)

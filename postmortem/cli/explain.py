@@ -1,0 +1,123 @@
+"""`postmortem explain ID`: one class, kind, phase, remedy, pattern, topic or factor out of the knowledge base."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+
+import typer
+
+from postmortem.cli import common, output
+from postmortem.cli.errors import USAGE, Failure
+from postmortem.knowledge.schema import Knowledge, Pattern, Remedy
+from postmortem.report.texts import Texts
+from postmortem.text import printable
+
+WIDTH = 78
+
+
+def explain(
+    ident: str = typer.Argument("", metavar="ID", help="A failure class, kind, phase, remedy, topic or pattern; none lists them."),
+    lang: str = typer.Option("en", "--lang", help="en or ko."),
+) -> int:
+    """Explain one failure class, remedy, topic or pattern."""
+    base = common.knowledge()
+    common.check_language(base, lang)
+
+    texts = Texts(base, lang)
+    if not ident:
+        output.write(_list(base, texts), None)
+        return 0
+    found = _class(base, ident, texts) or _remedy(base, ident, texts) or _pattern(base, ident, texts) or _factor(base, ident, texts)
+    if found is None:
+        known = [*_idents(base), *(item.id for item in base.patterns)]
+        near = difflib.get_close_matches(ident, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise Failure(f"explain {printable(ident)}: no such entry{hint} (`postmortem explain` lists them)", USAGE)
+    output.write(found, None)
+    return 0
+
+
+def _idents(base: Knowledge) -> list[str]:
+    return [*dict.fromkeys(item.id for item in base.classes), *(item.id for item in base.remedies), *(f.id for f in base.factors)]
+
+
+def _list(base: Knowledge, texts: Texts) -> str:
+
+    lines: list[str] = []
+    for what in ("class", "kind", "phase", "topic"):
+        lines.append(texts(f"section.explain_{what}"))
+        for item in base.classes:
+            if item.what == what:
+                lines.append(f"  {item.id:38} {texts(f'{what}.{item.id}.title', default='')}")
+    lines.append(texts("section.explain_remedy"))
+    lines += [f"  {item.id:38} {texts(f'remedy.{item.id}.title', default='')}" for item in base.remedies]
+    return "\n".join(lines) + "\n"
+
+
+def _class(base: Knowledge, ident: str, texts: Texts) -> str | None:
+
+    parts: list[str] = []
+    for what in ("class", "kind", "topic", "phase"):
+        if texts.has(f"{what}.{ident}.explain"):
+            title = texts(f"{what}.{ident}.title")
+            source = next((item.source for item in base.classes if item.id == ident), "")
+            parts.append(_page(title, [texts(f"{what}.{ident}.explain")], source and f"{texts('section.source')}: {source}"))
+    return "\n".join(parts) or None
+
+
+def _remedy(base: Knowledge, ident: str, texts: Texts) -> str | None:
+
+    item: Remedy | None = next((remedy for remedy in base.remedies if remedy.id == ident), None)
+    if item is None:
+        return None
+    body = [texts(f"remedy.{ident}.explain")]
+    changes = ", ".join(dict.fromkeys(change.path for change in item.changes))
+    if changes:
+        body.append(f"{texts('section.change')}: {changes}")
+    body.append(f"{texts('section.ui')}: {texts(f'remedy.{ident}.ui')}")
+    body.append(f"{texts('section.cost')}: {texts(f'remedy.{ident}.cost')}")
+    if item.requires:
+        body.append(f"{texts('section.requires')}: {' · '.join(item.requires)}")
+    whys = list(dict.fromkeys(rule.why for rule in item.offer))
+    body += [f"- {texts(f'remedy.{ident}.why.{why}')}" for why in whys]
+    guide = f"{texts('section.guide')} {item.guide} · " if item.guide else ""
+    return _page(texts(f"remedy.{ident}.title"), body, f"{guide}{item.source}" + (f"\n{item.url}" if item.url else ""))
+
+
+def _pattern(base: Knowledge, ident: str, texts: Texts) -> str | None:
+
+    item: Pattern | None = next((pattern for pattern in base.patterns if pattern.id == ident), None)
+    if item is None:
+        return None
+    body = [f"{item.role} · {item.status}" + (f" · {item.versions}" if item.versions else "")]
+    facts = item.sets
+    said = [f"{name} = {getattr(facts, name)}" for name in ("kind", "resource", "phase", "event", "reason", "trainer") if getattr(facts, name)]
+    if said:
+        body.append(", ".join(said))
+    body.append(item.regex)
+    body += [f"+ {example}" for example in item.examples.match]
+    body += [f"- {example}" for example in item.examples.no_match]
+    return _page(texts(f"signature.{ident}", default=ident), body, item.source)
+
+
+def _factor(base: Knowledge, ident: str, texts: Texts) -> str | None:
+
+    item = next((factor for factor in base.factors if factor.id == ident), None)
+    if item is None:
+        return None
+    return _page(ident, [texts(f"factor.{ident}"), " · ".join(item.when)], item.source)
+
+
+def _page(title: str, body: list[str], foot: str) -> str:
+    lines = [title, "=" * min(WIDTH, sum(2 if ord(char) > 0x1100 else 1 for char in title))]
+    for paragraph in body:
+        lines += ["", *_wrap(paragraph)]
+    if foot:
+        lines += ["", *(line for part in foot.splitlines() for line in _wrap(part))]
+    return "\n".join(lines) + "\n"
+
+
+def _wrap(text: str) -> list[str]:
+    wide = any(ord(char) > 0x1100 for char in text)
+    return textwrap.wrap(text, WIDTH // 2 + 6 if wide else WIDTH, break_on_hyphens=False, break_long_words=False) or [""]

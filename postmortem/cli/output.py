@@ -1,0 +1,92 @@
+"""Where a command's result goes: stdout, or a file that is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from postmortem.cli.errors import Failure
+from postmortem.text import printable
+
+
+def write(text: str, target: Path | None) -> None:
+    """Write `text` to `target`, or to stdout. Raises Failure when the file cannot be written."""
+    if target is None:
+        _stdout(text)
+        return
+    name = ""
+    try:
+        folder = target.parent
+        if target.is_dir():
+            raise Failure(f"{printable(str(target))}: is a folder; give a file name after -o")
+        if not folder.is_dir():
+            raise Failure(f"{printable(str(folder))}: no such folder; make it first")
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".postmortem-", suffix=".part")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        Path(name).chmod(mode)
+        Path(name).replace(target)
+    except OSError as error:
+        if name:
+            Path(name).unlink(missing_ok=True)
+        raise Failure(f"{printable(str(target))}: cannot write: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def _stdout(text: str) -> None:
+    encoding = (sys.stdout.encoding or "utf-8").lower()
+    raw = getattr(sys.stdout, "buffer", None)
+    try:
+        if raw is None:
+            sys.stdout.write(text)
+        else:
+            raw.write(text.encode(encoding, "replace"))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Failure(f"stdout: cannot write: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def unicode_stdout() -> bool:
+    """Whether stdout can show block characters and arrows."""
+    try:
+        "█▶→·".encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def colour_stdout() -> bool:
+    """Whether to colour: `NO_COLOR` and `FORCE_COLOR` decide, else whether stdout is a terminal that can."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def columns() -> int:
+    """The width to lay out for: `COLUMNS`, else the terminal's, else 80."""
+    try:
+        wanted = int(os.environ.get("COLUMNS", ""))
+        if wanted > 0:
+            return wanted
+    except ValueError:
+        pass
+    if sys.stdout.isatty():
+        try:
+            return os.get_terminal_size(sys.stdout.fileno()).columns
+        except OSError:
+            pass
+    return 80
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,49 @@
+"""`postmortem patterns`: look at the knowledge base, and test it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional
+
+import typer
+
+from postmortem.cli import common, output
+
+app = typer.Typer(help="The knowledge base: list it, test it.", no_args_is_help=True, add_completion=False)
+_PACK = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own.")
+
+
+@app.command("list")
+def list_(
+    role: Optional[str] = typer.Option(None, "--role", help="Only patterns of this role."),
+    pack: Optional[Path] = _PACK,
+) -> int:
+    """List every entry: id, role or section, what it says, status."""
+    base = common.knowledge(pack)
+    rows: list[str] = []
+    for item in base.patterns:
+        if role and item.role != role:
+            continue
+        says = item.sets.phase or item.sets.kind or item.sets.trainer or item.sets.event or ""
+        rows.append(f"{item.id:44} {item.role:12} {says:22} {item.status}")
+    if not role:
+        sections = (("remedy", base.remedies), ("factor", base.factors), ("family", base.families))
+        for section, entries in sections:
+            rows += [f"{entry.id:44} {section}" for entry in entries]
+        rows += [f"{setting.path:44} {'setting':12} default {setting.default!r}" for setting in base.settings]
+    output.write("\n".join(rows) + "\n", None)
+    return 0
+
+
+@app.command("test")
+def test(pack: Optional[Path] = _PACK) -> int:
+    """Run every entry's examples; fail when one stops holding, two claim one line, or texts or sources are missing."""
+    from postmortem.knowledge.selftest import problems
+
+    base = common.knowledge(pack)
+    found = problems(base)
+    for problem in found:
+        output.write(problem + "\n", None)
+    count = sum(len(item.examples.match) + len(item.examples.no_match) for item in base.patterns)
+    output.write(f"{len(base.patterns)} patterns, {count} examples, {len(found)} problem(s)\n", None)
+    return 1 if found else 0

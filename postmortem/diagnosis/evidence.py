@@ -1,0 +1,45 @@
+"""The log lines that prove the verdict, each with what it proves, in file order."""
+
+from __future__ import annotations
+
+from postmortem.model import Attempt, Event, Evidence, JobConfig, Place
+from postmortem.text import LogText
+
+MAX_LINES = 12
+
+
+def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: str, config: JobConfig) -> tuple[Evidence, ...]:
+    """Evidence for a verdict that stands on `place` (and on the final `event`, if another)."""
+    found: dict[tuple[int, str], Evidence] = {}
+
+    def add(where: Place | None, what: str, text: LogText) -> None:
+        if where is not None and len(found) < MAX_LINES:
+            found.setdefault((where.line, what), Evidence(where.line, what, text, where.source))
+
+    if kind == "none" and attempt.end.outcome == "incomplete":
+        return ()
+    if attempt.end.event is not None:
+        add(attempt.end.event.place, attempt.end.event.role, attempt.end.event.text)
+    if event is not None:
+        add(event.place, event.role, event.text)
+    for error in attempt.errors:
+        if place is not None and error.place == place:
+            add(place, error.role, error.text)
+    caught = [oom for oom in attempt.ooms if oom.caught]
+    for oom in (*caught[:3], *caught[-2:]):
+        add(oom.place, "skip" if oom.phase == "training_step" else "swallowed", oom.text)
+    traceback = attempt.end.traceback
+    if traceback is not None and attempt.end_frame is not None:
+        add(attempt.end_frame.place, "frame", LogText(f"{attempt.end_frame.function}: {attempt.end_frame.code.reveal()}"))
+    before = [
+        stage
+        for stage in attempt.stages
+        if stage.event != "bar_main" and place is not None and stage.place.offset <= place.offset
+    ]
+    if before and kind != "none":
+        add(before[-1].place, "phase", before[-1].text)
+    if attempt.main_bar_place is not None and attempt.main_bar_text and kind != "none":
+        add(attempt.main_bar_place, "bar", attempt.main_bar_text)
+    if kind in ("vram_spill",) and place is not None:
+        add(place, "slowdown", attempt.main_bar_text or LogText(""))
+    return tuple(sorted(found.values(), key=lambda item: (item.source, item.line)))

@@ -1,0 +1,154 @@
+"""Everything that conditions may ask about, worked out once from the attempt, the config and the sizes.
+
+Paths, besides every setting's effective value (`train.batch_size`, `model.low_vram`, …):
+
+- `failure.kind|resource|phase|class|signature|step`
+- `run.trainer|family|arch|risk|outcome|media|edit|backend|good_steps|resumed|skips|after_preview|baseline_done|
+  oom_caught_era|device_full_elsewhere|config_known|train_era`
+- `memory.*` (MiB, the contract's names) and `memory.other_share|allocated_share|own_share|unaccounted`,
+  `memory.spilled` (allocated exceeds the card), `memory.fragmented` (the request would fit into what is
+  reserved but unallocated)
+- `job.batch_size|max_resolution|min_resolution|resolutions|shapes|num_frames|video|sample_frames|preview_side|
+  preview_pixels|previews|controls|latents_on_disk|workers|prefetch|preservation|te_cached|te_resident|rank|
+  optimizer_8bit|quantized|quant_bits|te_quantized|offload`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from postmortem.knowledge.schema import Family, Knowledge
+from postmortem.model import Attempt, JobConfig
+
+_BITS = re.compile(r"(\d+)")
+
+
+def family_of(config: JobConfig, attempt: Attempt, knowledge: Knowledge) -> tuple[Family | None, str | None]:
+    """The model family and the arch name: by `model.arch`, by an old `is_…` flag, else by what the load printed."""
+    arch = config.get("model.arch")
+    if isinstance(arch, str) and arch:
+        return next((f for f in knowledge.families if arch in f.arch), None), arch
+    for family in knowledge.families:
+        if any(config.get(f"model.{flag}") is True for flag in family.flags):
+            return family, family.arch[0]
+    texts = [stage.text.reveal() for stage in attempt.stages if stage.event in ("load_model", "status")]
+    for family in knowledge.families:
+        if family.marker and any(re.search(family.marker, text) for text in texts):
+            return family, None
+    return None, None
+
+
+def job_facts(config: JobConfig, attempt: Attempt, family: Family | None) -> dict[str, Any]:
+    """`job.*`: what the settings amount to over all datasets and samples; nothing where no config is known."""
+    facts: dict[str, Any] = {}
+    shapes = {bucket.label for bucket in attempt.buckets}
+    frames = list(_all(config, "datasets", "num_frames"))
+    frames.extend(bucket.frames for bucket in attempt.buckets)
+    if not config.known:
+        facts["job.shapes"] = len(shapes) or None
+        facts["job.video"] = bool(family and family.media == "video") or any(frame > 1 for frame in frames) or None
+        facts["job.num_frames"] = max(frames, default=None)
+        return facts
+    resolutions = sorted({side for sides in _all(config, "datasets", "resolution") for side in _ints(sides)})
+    batches = [size for size in _all(config, "datasets", "batch_size") if isinstance(size, int)]
+    batch = config.get("train.batch_size")
+    facts["job.batch_size"] = max([*batches, *([batch] if isinstance(batch, int) else [])], default=None)
+    facts["job.max_resolution"] = resolutions[-1] if resolutions else None
+    facts["job.min_resolution"] = resolutions[0] if resolutions else None
+    facts["job.resolutions"] = len(resolutions) or None
+    facts["job.shapes"] = len(shapes) or (len(resolutions) if len(resolutions) > 1 else None)
+    if not shapes and len(resolutions) == 1:
+        buckets_on = any(value is not False for value in _all(config, "datasets", "buckets"))
+        facts["job.shapes"] = None if buckets_on else 1
+    facts["job.num_frames"] = max((frame for frame in frames if isinstance(frame, int)), default=None)
+    facts["job.video"] = (facts["job.num_frames"] or 1) > 1 or bool(family and family.media == "video" and not frames)
+    facts.update(_preview_facts(config))
+    facts["job.controls"] = sum(1 for key in config.values if re.fullmatch(r"datasets\[\d+\]\.control_path(_\d)?", key) and config.get(key))
+    on_disk = list(_all(config, "datasets", "cache_latents_to_disk"))
+    in_memory = list(_all(config, "datasets", "cache_latents"))
+    facts["job.latents_on_disk"] = bool(on_disk) and all(value is True for value in on_disk)
+    facts["job.latents_cached"] = facts["job.latents_on_disk"] or (bool(in_memory) and all(value is True for value in in_memory))
+    facts["job.workers"] = max((n for n in _all(config, "datasets", "num_workers") if isinstance(n, int)), default=None)
+    facts["job.prefetch"] = max((n for n in _all(config, "datasets", "prefetch_factor") if isinstance(n, int)), default=None)
+    facts["job.preservation"] = bool(config.get("train.diff_output_preservation") or config.get("train.blank_prompt_preservation"))
+    te_cached = config.get("train.cache_text_embeddings") or any(_all(config, "datasets", "cache_text_embeddings"))
+    facts["job.te_cached"] = bool(te_cached)
+    facts["job.te_resident"] = not (te_cached or config.get("train.unload_text_encoder"))
+    rank = config.get("network.linear")
+    facts["job.rank"] = rank if isinstance(rank, int) else None
+    optimizer = config.get("train.optimizer")
+    facts["job.optimizer_8bit"] = bool(isinstance(optimizer, str) and ("8" in optimizer or optimizer.lower() in ("adafactor", "automagic")))
+    facts["job.quantized"] = bool(config.get("model.quantize"))
+    bits = _BITS.search(str(config.get("model.qtype") or "").split("|")[0])
+    facts["job.quant_bits"] = int(bits[1]) if bits and facts["job.quantized"] else None
+    facts["job.te_quantized"] = bool(config.get("model.quantize_te"))
+    facts["job.offload"] = bool(config.get("model.layer_offloading"))
+    return facts
+
+
+def _preview_facts(config: JobConfig) -> dict[str, Any]:
+    width, height, frames = (config.get(f"sample.{name}") for name in ("width", "height", "num_frames"))
+    sizes = [(width, height, frames)]
+    count = 0
+    for index in range(200):
+        per = [config.get(f"sample.samples[{index}].{name}") for name in ("width", "height", "num_frames")]
+        if any(value is not None for value in per):
+            sizes.append((per[0] or width, per[1] or height, per[2] or frames))
+            count += 1
+    sides = [side for size in sizes for side in size[:2] if isinstance(side, int)]
+    return {
+        "job.preview_side": max(sides, default=None),
+        "job.preview_pixels": max((w * h for w, h, _ in sizes if isinstance(w, int) and isinstance(h, int)), default=None),
+        "job.sample_frames": max((f for _, _, f in sizes if isinstance(f, int)), default=None),
+    }
+
+
+def memory_facts(memory: Mapping[str, float | None]) -> dict[str, Any]:
+    """`memory.*` with the shares and verdicts that conditions need."""
+    facts: dict[str, Any] = {f"memory.{key}": value for key, value in memory.items()}
+    total = memory.get("gpu_total")
+    allocated = memory.get("pytorch_allocated")
+    other = memory.get("other_processes")
+    reserved = memory.get("reserved_unallocated")
+    tried = memory.get("tried_to_allocate")
+    own = memory.get("process_in_use")
+    if total:
+        if other is not None:
+            facts["memory.other_share"] = other / total
+        if allocated is not None:
+            facts["memory.allocated_share"] = allocated / total
+            facts["memory.spilled"] = allocated > total
+        if own is not None:
+            facts["memory.own_share"] = own / total
+    if reserved is not None and tried is not None:
+        spilled = total is not None and allocated is not None and allocated > total
+        facts["memory.fragmented"] = reserved >= tried and reserved >= 512 and not spilled
+    free = memory.get("free")
+    if total and free is not None and allocated is not None and reserved is not None and allocated <= total:
+        held = own if own is not None else allocated + reserved
+        facts["memory.unaccounted"] = max(0.0, total - free - held - (other or 0.0))
+        facts["memory.unaccounted_share"] = facts["memory.unaccounted"] / total
+    return facts
+
+
+def setting_facts(config: JobConfig) -> dict[str, Any]:
+    """The effective value of every setting that is not per dataset or sample."""
+    return {path: value.value for path, value in config.values.items() if "[" not in path}
+
+
+def _all(config: JobConfig, head: str, name: str) -> Iterator[Any]:
+    for index in range(200):
+        value = config.values.get(f"{head}[{index}].{name}")
+        if value is None:
+            if f"{head}[{index}].folder_path" not in config.values and index and f"{head}[{index}].resolution" not in config.values:
+                return
+            continue
+        if value.value is not None:
+            yield value.value
+
+
+def _ints(value: Any) -> list[int]:
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, int) and not isinstance(item, bool) and item > 0]

@@ -1,0 +1,189 @@
+"""Open what the user gives: a file, a run folder as AI Toolkit leaves it, or a stream."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from postmortem.intake import decode
+from postmortem.intake.errors import IntakeError
+from postmortem.jobconfig.effective import ConfigText
+
+CHUNK = 1 << 20
+MAX_CONFIG_BYTES = 2_000_000
+MAX_OLD_LOGS = 50
+CONFIG_NAMES = (".job_config.json", "config.yaml", "config.yml", "config.json")
+_OLD_LOG = re.compile(r"(\d{1,6})_log\.txt")
+_LOG_NAMES = ("log.txt",)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log: the name that evidence cites, its encoding, and how to read it (UTF-8 chunks) once."""
+
+    name: str
+    encoding: str
+    chunks: Callable[[], Iterator[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What the user gave, opened: logs oldest first (the last is the newest) and configs, most trusted first."""
+
+    source: str
+    logs: tuple[LogFile, ...]
+    configs: tuple[ConfigText, ...] = ()
+    folder: Path | None = None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+def open_stream(stream: BinaryIO, source: str = "-") -> Intake:
+    """A pipe: read once, front to back."""
+    head = _read_head(stream, source)
+    _require_text(head, source)
+    encoding = decode.sniff(head)
+
+    def chunks() -> Iterator[bytes]:
+        def raw() -> Iterator[bytes]:
+            yield head
+            while piece := stream.read(CHUNK):
+                yield piece
+
+        return decode.to_utf8(raw(), encoding)
+
+    return Intake(source, (LogFile(source, encoding, chunks),))
+
+
+def open_path(path: Path) -> Intake:
+    """A log file, or a run folder with its logs and configs.
+
+    Raises IntakeError when there is nothing to read there.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    if stat.S_ISDIR(mode):
+        return _folder(path)
+    if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+        raise IntakeError(f"{_shown(path)}: neither a file nor a folder; give a log or a run folder")
+    if stat.S_ISFIFO(mode):
+        try:
+            return open_stream(path.open("rb"), str(path))
+        except OSError as error:
+            raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    configs: tuple[ConfigText, ...] = ()
+    if path.name in _LOG_NAMES or _OLD_LOG.fullmatch(path.name):
+        configs = _configs(path.parent if path.name in _LOG_NAMES else path.parent.parent)
+    return Intake(str(path), (_file(path, path.name),), configs)
+
+
+def read_config(path: Path) -> ConfigText:
+    """The text of a config file that the user named. Raises IntakeError when it cannot be read."""
+    try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise IntakeError(f"{_shown(path)}: larger than {MAX_CONFIG_BYTES} bytes; that is no job config")
+        content = path.read_bytes()
+    except OSError as error:
+        raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    encoding = decode.sniff(content)
+    return ConfigText(path.name, content.decode(encoding, "replace").removeprefix("\ufeff"))
+
+
+def _folder(path: Path) -> Intake:
+    try:
+        newest = path / "log.txt"
+        logs: list[LogFile] = []
+        old = path / "logs"
+        if old.is_dir():
+            numbered = sorted(
+                (int(found[1]), entry) for entry in old.iterdir() if (found := _OLD_LOG.fullmatch(entry.name)) and entry.is_file()
+            )
+            logs.extend(_file(entry, f"logs/{entry.name}") for _, entry in numbered[-MAX_OLD_LOGS:] if entry.stat().st_size)
+        if newest.is_file():
+            logs.append(_file(newest, "log.txt"))
+        elif not logs:
+            loose = sorted(entry for entry in path.iterdir() if entry.suffix in (".log", ".txt") and entry.is_file())
+            if len(loose) == 1:
+                logs.append(_file(loose[0], loose[0].name))
+            elif loose:
+                names = ", ".join(printable_name(entry) for entry in loose[:3])
+                raise IntakeError(f"{_shown(path)}: several logs and no log.txt ({names}…); give one of them")
+    except OSError as error:
+        raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    if not logs:
+        raise IntakeError(f"{_shown(path)}: no log.txt in this folder; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
+    return Intake(str(path), tuple(logs), _configs(path), path)
+
+
+def _configs(folder: Path) -> tuple[ConfigText, ...]:
+    found: list[ConfigText] = []
+    for name in CONFIG_NAMES:
+        candidate = folder / name
+        try:
+            if candidate.is_file():
+                found.append(read_config(candidate))
+        except (OSError, IntakeError):
+            continue
+    return tuple(found)
+
+
+def _file(path: Path, name: str) -> LogFile:
+    try:
+        with path.open("rb") as file:
+            head = file.read(decode.HEAD)
+    except OSError as error:
+        raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    _require_text(head, str(path))
+    encoding = decode.sniff(head)
+
+    def chunks() -> Iterator[bytes]:
+        def raw() -> Iterator[bytes]:
+            with path.open("rb") as file:
+                while piece := file.read(CHUNK):
+                    yield piece
+
+        return decode.to_utf8(raw(), encoding)
+
+    return LogFile(name, encoding, chunks)
+
+
+def _read_head(stream: BinaryIO, source: str) -> bytes:
+    head = b""
+    try:
+        while len(head) < decode.HEAD:
+            piece = stream.read(decode.HEAD - len(head))
+            if not piece:
+                break
+            head += piece
+    except OSError as error:
+        raise IntakeError(f"{source}: {_reason(error)}") from None
+    return head
+
+
+def _require_text(head: bytes, source: str) -> None:
+    if not head.strip():
+        raise IntakeError(f"{printable_name(source)}: empty; capture the run with `python run.py CONFIG 2>&1 | tee run.log`")
+    what = decode.what_binary(head)
+    if what:
+        raise IntakeError(f"{printable_name(source)}: {what}, not a log; give the text that the run printed")
+
+
+def printable_name(path: object) -> str:
+    """A file name as one harmless line."""
+    from postmortem.text import printable
+
+    return printable(os.fspath(path) if isinstance(path, Path) else str(path))[:300]
+
+
+def _shown(path: Path) -> str:
+    return printable_name(path)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

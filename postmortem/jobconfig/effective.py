@@ -1,0 +1,164 @@
+"""Which settings were in force: what the run's own dump says, else the files beside it, else AI Toolkit's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postmortem.jobconfig.parse import ConfigProblem, RawConfig, parse
+from postmortem.knowledge.schema import Knowledge, Setting
+from postmortem.model import ConfigDump, JobConfig, Value, Warning_
+from postmortem.text import LogText
+
+DEFAULT = "default"
+LOG = "log"
+MAX_DATASETS = 200
+MAX_DIFFERENCES = 12
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigText:
+    """A config file as text, with the short name under which the report cites it."""
+
+    name: str
+    text: str
+
+
+def effective(dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: Knowledge) -> JobConfig:
+    """The effective settings. `files` come in order of trust; the dump in the log, when there, outranks them.
+
+    Files that cannot be read become warnings, and so do settings on which the sources disagree.
+    """
+    warnings: list[Warning_] = []
+    raws: list[tuple[str, RawConfig]] = []
+    if dump is not None:
+        if dump.value is None:
+            warnings.append(Warning_("dump_damaged", dump.place.line))
+        else:
+            raws.append((LOG, RawConfig(dump.value, dump.lines)))
+    for file in files:
+        try:
+            raw = parse(file.text)
+        except ConfigProblem as problem:
+            warnings.append(
+                Warning_("config_damaged", None, {"file": LogText(file.name), "line": problem.line, "problem": LogText(problem.problem)})
+            )
+            continue
+        for key, line in raw.duplicates:
+            warnings.append(Warning_("config_duplicate_key", None, {"file": LogText(file.name), "line": line, "key": LogText(key)}))
+        raws.append((file.name, raw))
+    if not raws:
+        return JobConfig({}, (), tuple(warnings))
+    source, chosen = raws[0]
+    values = _values(source, chosen, knowledge)
+    for other_name, other in raws[1:]:
+        warnings.extend(_differences(values, _values(other_name, other, knowledge), other_name))
+    name = next((raw.job_name for _, raw in raws if raw.job_name), None)
+    return JobConfig(values, tuple(name for name, _ in raws), tuple(warnings), LogText(name) if name else None)
+
+
+def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for setting in knowledge.settings:
+        for path, explicit_only in _expand(setting.path, raw.settings):
+            found, at = _lookup(raw.settings, path)
+            if found is _MISSING or found is None:
+                for alias in setting.aliases:
+                    alias_path = _fill(alias, path)
+                    found, at = _lookup(raw.settings, alias_path)
+                    if found is not _MISSING and found is not None:
+                        break
+            if found is not _MISSING and found is not None:
+                values[path] = Value(_clean(found, setting), source, raw.lines.get(at))
+            elif not explicit_only and not setting.follows:
+                values[path] = Value(setting.default, DEFAULT)
+    for setting in knowledge.settings:
+        if not setting.follows:
+            continue
+        for path, explicit_only in _expand(setting.path, raw.settings):
+            if path not in values and not explicit_only:
+                followed = values.get(_fill(setting.follows, path))
+                values[path] = Value(followed.value if followed else setting.default, DEFAULT)
+    arch = values.get("model.arch")
+    if arch and isinstance(arch.value, str) and ":" in arch.value:
+        values["model.arch"] = Value(arch.value.split(":", 1)[0], arch.source, arch.line)
+    for key, found in (raw.settings.get("model") or {}).items() if isinstance(raw.settings.get("model"), dict) else ():
+        if isinstance(key, str) and key.startswith("is_") and isinstance(found, bool):
+            values.setdefault(f"model.{key}", Value(found, source, raw.lines.get(f"model.{key}")))
+    return values
+
+
+def _expand(path: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """The concrete paths of a setting; per-sample overrides exist only where they are given."""
+    if "[]" not in path:
+        yield path, False
+        return
+    head, tail = path.split("[]", 1)
+    items, _ = _lookup(settings, head)
+    if isinstance(items, list):
+        for index, item in enumerate(items[:MAX_DATASETS]):
+            if isinstance(item, dict):
+                yield f"{head}[{index}]{tail}", head != "datasets"
+
+
+def _fill(pattern: str, path: str) -> str:
+    """`pattern` with its ``[]`` filled by the index that `path` has."""
+    if "[]" not in pattern or "[" not in path:
+        return pattern
+    return pattern.replace("[]", path[path.index("[") : path.index("]") + 1], 1)
+
+
+def _lookup(settings: Any, path: str) -> tuple[Any, str]:
+    value = settings
+    for part in path.replace("[", ".[").split("."):
+        if part.startswith("["):
+            index = int(part[1:-1])
+            if not isinstance(value, list) or index >= len(value):
+                return _MISSING, path
+            value = value[index]
+        elif isinstance(value, Mapping) and part in value:
+            value = value[part]
+        else:
+            return _MISSING, path
+    return value, path
+
+
+def _clean(value: Any, setting: Setting) -> Any:
+    """The value as AI Toolkit would take it: numbers in strings are numbers, strings from users are log text."""
+    if setting.type in ("int", "float") and isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            return LogText(value[:200])
+        return int(number) if number.is_integer() and abs(number) < 1e15 else number
+    if setting.type == "int_list":
+        items = value if isinstance(value, list) else [value]
+        return [item for item in items[:64] if isinstance(item, int) and not isinstance(item, bool)]
+    if setting.type == "bool" and isinstance(value, str):
+        return value.strip().lower() in ("true", "yes", "on", "1")
+    if isinstance(value, str):
+        return value[:200]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 and setting.type == "int":
+        return int(value)
+    if isinstance(value, (bool, int, float)):
+        return value
+    return value if isinstance(value, list) and len(value) < 64 else bool(value)
+
+
+def _differences(ran: Mapping[str, Value], other: Mapping[str, Value], name: str) -> Iterator[Warning_]:
+    count = 0
+    for path in sorted(set(ran) | set(other)):
+        mine = ran.get(path)
+        theirs = other.get(path)
+        if mine is None or theirs is None or mine.value == theirs.value:
+            continue
+        if mine.source == DEFAULT and theirs.source == DEFAULT:
+            continue
+        count += 1
+        if count > MAX_DIFFERENCES:
+            return
+        yield Warning_(
+            "config_differs", mine.line, {"path": path, "ran": mine.value, "file": LogText(name), "other": theirs.value}
+        )

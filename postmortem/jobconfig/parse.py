@@ -1,0 +1,88 @@
+"""Read one job config, in whichever form it comes, down to the settings of the process that trains."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_CHARS = 2_000_000
+MAX_DEPTH = 60
+
+
+class ConfigProblem(ValueError):
+    """The text is no job config; the message says what is wrong, `line` (1-based) where if that is known."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class RawConfig:
+    """The process settings as given, with the line of each dotted path, and the job's name."""
+
+    settings: Mapping[str, Any]
+    lines: Mapping[str, int] = field(default_factory=dict)
+    job_name: str | None = None
+    duplicates: tuple[tuple[str, int], ...] = ()
+
+
+def parse(text: str) -> RawConfig:
+    """Parse a job config (YAML or JSON, the whole job or only its process).
+
+    Raises ConfigProblem when it is neither, or holds no process settings.
+    """
+    if len(text) > MAX_CHARS:
+        raise ConfigProblem(f"larger than {MAX_CHARS} characters; that is no job config")
+    value: Any
+    lines: dict[str, int] = {}
+    duplicates: tuple[tuple[str, int], ...] = ()
+    if text.lstrip("\ufeff \t\r\n").startswith("{"):
+        value = _json(text.lstrip("\ufeff"))
+    else:
+        from postmortem.knowledge import yaml_loader
+
+        try:
+            value, lines, found = yaml_loader.load(text.lstrip("\ufeff"))
+        except yaml_loader.YamlProblem as error:
+            raise ConfigProblem(f"not YAML: {error.problem}", error.line) from None
+        duplicates = tuple(found)
+    if not isinstance(value, dict):
+        raise ConfigProblem("not a job config: expected keys such as job, config, process")
+    return _process(value, lines, duplicates)
+
+
+def _json(text: str) -> Any:
+    depth = deepest = 0
+    for char in re.sub(r'"(?:[^"\\]|\\.)*"', "", text):
+        if char in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+    if deepest > MAX_DEPTH:
+        raise ConfigProblem(f"nested deeper than {MAX_DEPTH} levels")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigProblem(f"not JSON: {getattr(error, 'msg', 'broken number')}", getattr(error, "lineno", None)) from None
+
+
+def _process(value: Mapping[str, Any], lines: Mapping[str, int], duplicates: tuple[tuple[str, int], ...]) -> RawConfig:
+    outer = value.get("config")
+    if isinstance(outer, dict):
+        name = outer.get("name")
+        job_name = str(name) if isinstance(name, (str, int, float)) and not isinstance(name, bool) else None
+        processes = outer.get("process")
+        if not isinstance(processes, list) or not processes or not isinstance(processes[0], dict):
+            raise ConfigProblem("config.process holds no process")
+        prefix = "config.process[0]."
+        below = {path[len(prefix) :]: line for path, line in lines.items() if path.startswith(prefix)}
+        return RawConfig(processes[0], below, job_name, duplicates)
+    if any(isinstance(value.get(key), (dict, list)) for key in ("train", "model", "datasets", "sample", "network")):
+        return RawConfig(value, lines, None, duplicates)
+    raise ConfigProblem("not a job config: neither config.process nor train, model or datasets in it")

@@ -1,0 +1,96 @@
+"""YAML from untrusted hands: PyYAML's safe loader without tags, with limits, and with line numbers.
+
+Used for the knowledge base, for pattern packs and for job configs alike. It refuses what a config never
+needs and an attacker would like: tags, aliases that expand, deep nesting, floods of nodes; and it reports
+duplicate keys, which YAML forbids and PyYAML accepts in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+MAX_DEPTH = 40
+MAX_NODES = 200_000
+
+
+class YamlProblem(ValueError):
+    """The text is not YAML that we accept; the message says what is wrong and `line` (1-based) where."""
+
+    def __init__(self, problem: str, line: int | None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
+
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Limits:
+    def __init__(self) -> None:
+        self.nodes = 0
+
+
+def load(text: str) -> tuple[Any, dict[str, int], list[tuple[str, int]]]:
+    """Parse `text` into plain values, the 1-based line of every dotted path, and the duplicate keys found.
+
+    Raises YamlProblem for anything that is not plain YAML within the limits.
+    """
+    loader = _Base(text)
+    try:
+        node = loader.get_single_node()
+        lines: dict[str, int] = {}
+        duplicates: list[tuple[str, int]] = []
+        value = None if node is None else _build(loader, node, "", 0, _Limits(), lines, duplicates)
+        return value, lines, duplicates
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlProblem(error.problem or "not YAML", mark.line + 1 if mark else None) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, YamlProblem):
+            raise
+        raise YamlProblem(type(error).__name__ + ": not YAML", None) from None
+    finally:
+        loader.dispose()
+
+
+def _build(
+    loader: Any, node: Any, path: str, depth: int, limits: _Limits, lines: dict[str, int], dups: list[tuple[str, int]]
+) -> Any:
+    line = node.start_mark.line + 1
+    limits.nodes += 1
+    if depth > MAX_DEPTH:
+        raise YamlProblem(f"nested deeper than {MAX_DEPTH} levels", line)
+    if limits.nodes > MAX_NODES:
+        raise YamlProblem(f"more than {MAX_NODES} values (aliases count each time)", line)
+    if path:
+        lines.setdefault(path, line)
+    if isinstance(node, yaml.ScalarNode):
+        if not node.tag.startswith("tag:yaml.org,2002:"):
+            raise YamlProblem("tags are not accepted", line)
+        return loader.construct_object(node)
+    if isinstance(node, yaml.SequenceNode):
+        return [
+            _build(loader, item, f"{path}[{index}]", depth + 1, limits, lines, dups)
+            for index, item in enumerate(node.value)
+        ]
+    if node.tag != "tag:yaml.org,2002:map":
+        raise YamlProblem("tags are not accepted", line)
+    result: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise YamlProblem("a key must be a plain word", key_node.start_mark.line + 1)
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            merged = _build(loader, value_node, "", depth + 1, limits, {}, dups)
+            for mapping in merged if isinstance(merged, list) else [merged]:
+                if isinstance(mapping, dict):
+                    result = {**mapping, **result}
+            continue
+        key = str(loader.construct_object(key_node))
+        if key in result:
+            dups.append((key, key_node.start_mark.line + 1))
+        below = f"{path}.{key}" if path else key
+        result[key] = _build(loader, value_node, below, depth + 1, limits, lines, dups)
+        lines[below] = key_node.start_mark.line + 1
+    return result

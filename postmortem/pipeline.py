@@ -1,0 +1,113 @@
+"""The whole pipe, pure: logs and configs in, one analysis out. The command line and the fleet both run this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from postmortem.diagnosis import diagnose
+from postmortem.jobconfig import ConfigText, effective
+from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, ScanResult, Suggestion, Warning_
+from postmortem.remedies import plan
+from postmortem.scan import Lexicon, scan
+from postmortem.timeline import build
+from postmortem.vram import Ledger, ledger
+
+
+class NothingRecognised(ValueError):
+    """No line of the input is one that a training program prints."""
+
+
+class NoSuchAttempt(ValueError):
+    """The attempt asked for is not in the input; `count` says how many are."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One log to read: the name that evidence cites, its encoding, its UTF-8 chunks."""
+
+    name: str
+    encoding: str
+    chunks: Iterable[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Everything that is known of a run, for the report to put into words."""
+
+    source: str
+    encoding: str
+    scanned: ScanResult
+    attempts: tuple[Attempt, ...]
+    attempt: Attempt
+    config: JobConfig
+    diagnosis: Diagnosis
+    suggestions: tuple[Suggestion, ...]
+    not_helping: tuple[NotHelping, ...]
+    ledger: Ledger
+    warnings: tuple[Warning_, ...]
+
+
+def analyse(
+    source: str,
+    logs: Sequence[Source],
+    configs: Sequence[ConfigText],
+    lexicon: Lexicon,
+    *,
+    attempt: int | None = None,
+) -> Analysis:
+    """Analyse a run. `logs` come oldest first.
+
+    Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
+    """
+    scans = [scan(log.chunks, lexicon, log.name) for log in logs]
+    attempts = build(scans, lexicon)
+    if not attempts:
+        raise NothingRecognised
+    if attempt is not None and not 1 <= attempt <= len(attempts):
+        raise NoSuchAttempt(len(attempts))
+    chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
+    history = [a for a in attempts[: chosen.index - 1] if same_job(a, chosen)]
+    scanned = next(s for s in reversed(scans) if s.source == chosen.source)
+    config = effective(chosen.dump, configs, lexicon.knowledge)
+    diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
+    suggestions, useless = plan(diagnosis, config, lexicon.knowledge)
+    encoding = next(log.encoding for log in logs if log.name == scanned.source)
+    return Analysis(
+        source=source,
+        encoding=encoding,
+        scanned=scanned,
+        attempts=attempts,
+        attempt=chosen,
+        config=config,
+        diagnosis=diagnosis,
+        suggestions=suggestions,
+        not_helping=useless,
+        ledger=ledger(diagnosis.memory_mib),
+        warnings=(*config.warnings, *diagnosis.warnings, *scanned.warnings),
+    )
+
+
+def choose(attempts: Sequence[Attempt]) -> Attempt:
+    """The latest attempt of the job that failed; an earlier one that its own job superseded is history."""
+    latest = [a for a in attempts if not any(same_job(a, later) for later in attempts[a.index :])]
+    failed = [a for a in latest if a.end.outcome in ("failed", "killed")]
+    return failed[-1] if failed else latest[-1]
+
+
+def same_job(one: Attempt, other: Attempt) -> bool:
+    """Whether two attempts are of one job; a name that the log does not give speaks against nothing."""
+    return one.job_name is None or other.job_name is None or one.job_name.reveal() == other.job_name.reveal()
+
+
+def _trainer(scans: Sequence[ScanResult]) -> str | None:
+    best: tuple[int, str] | None = None
+    for scanned in scans:
+        for name, (weight, _) in scanned.trainers.items():
+            if best is None or (weight, name) > best:
+                best = (weight, name)
+    return best[1] if best else None

@@ -1,0 +1,238 @@
+"""Put an analysis into words: the one document that every format prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from postmortem import __version__
+from postmortem.knowledge.schema import Knowledge
+from postmortem.model import Attempt, Suggestion, Value, Warning_
+from postmortem.pipeline import Analysis
+from postmortem.report import document as doc
+from postmortem.report.settings import that_matter
+from postmortem.report.texts import Texts
+from postmortem.text import LogText
+
+MAX_TIMELINE = 400
+MAX_OOMS = 2000
+
+
+def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Report:
+    """The report on `analysis`, its texts in `lang`."""
+    texts = Texts(knowledge, lang)
+    diagnosis, attempt = analysis.diagnosis, analysis.attempt
+    return doc.Report(
+        schema_version=doc.SCHEMA_VERSION,
+        tool=doc.Tool(name="aitk-postmortem", version=__version__, patterns=knowledge.version),
+        input=doc.Input(
+            source=LogText(analysis.source),
+            bytes=analysis.scanned.bytes,
+            lines=analysis.scanned.lines,
+            encoding=analysis.encoding,
+            attempts=len(analysis.attempts),
+            attempt=attempt.index,
+        ),
+        run=doc.Run(
+            trainer=diagnosis.trainer,
+            job_name=attempt.job_name or analysis.config.job_name,
+            arch=LogText(diagnosis.arch) if diagnosis.arch else None,
+            family=diagnosis.family,
+            start_step=attempt.start_step if attempt.resumed or attempt.trained or attempt.has_header else None,
+            last_completed_step=attempt.last_completed_step,
+            total_steps=attempt.total_steps or _steps(analysis),
+            outcome=diagnosis.outcome,
+        ),
+        failure=_failure(analysis, texts),
+        memory=doc.Memory(**{key: _round(value) for key, value in diagnosis.memory_mib.items()}, device=diagnosis.device),
+        oom_events=[
+            doc.OomEvent(
+                line=oom.place.line, step=oom.step, phase=oom.phase, caught=oom.caught, signature=oom.pattern, bucket=None
+            )
+            for oom in attempt.ooms[:MAX_OOMS]
+        ],
+        buckets=_buckets(analysis),
+        config=doc.ConfigPart(
+            sources=[LogText(name) for name in analysis.config.sources],
+            values={path: _setting(value) for path, value in sorted(analysis.config.values.items())},
+        ),
+        remedies=[_remedy(item, analysis, texts) for item in analysis.suggestions],
+        timeline=list(_timeline(attempt)),
+        ledger=_ledger(analysis),
+        forecast=None,
+        warnings=[_warning(item, texts) for item in analysis.warnings],
+        will_not_help=[
+            doc.UselessItem(
+                id=item.id,
+                title=texts(f"remedy.{item.id}.title"),
+                why=texts(f"remedy.{item.id}.not.{item.why}", diagnosis.facts),
+            )
+            for item in analysis.not_helping
+        ],
+        suspects=[
+            doc.SuspectItem(bucket=odd.bucket.label, files=odd.bucket.files, batches=odd.batches, share=round(odd.share, 4))
+            for odd in diagnosis.suspects
+        ],
+        settings=[
+            doc.SettingRow(path=path, value=_quoted(value), source=LogText(source), line=line, first_fix=first)
+            for path, value, source, line, first in that_matter(analysis, knowledge)
+        ],
+        capture=[doc.CaptureItem(id=item, text=texts(f"capture.{item}")) for item in diagnosis.missing],
+        lang=lang,
+    )
+
+
+def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
+    diagnosis = analysis.diagnosis
+    return doc.Failure(
+        kind=diagnosis.kind,
+        resource=diagnosis.resource,
+        class_=diagnosis.class_,
+        phase=diagnosis.phase,
+        step=diagnosis.step,
+        signature=diagnosis.signature,
+        confidence=diagnosis.confidence,
+        headline=texts(f"headline.{diagnosis.headline}", diagnosis.headline_values),
+        evidence=[
+            doc.EvidenceItem(
+                line=item.line,
+                what=item.what,
+                says=texts(f"evidence.{item.what}"),
+                text=item.text,
+                source=LogText(item.source),
+            )
+            for item in diagnosis.evidence
+        ],
+        factors=[doc.FactorItem(id=item.id, text=texts(f"factor.{item.id}", item.values)) for item in diagnosis.factors],
+    )
+
+
+def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyItem:
+    lines = {
+        value.line
+        for change in item.changes
+        if (value := analysis.config.values.get(change.path)) is not None and value.line and value.source == "log"
+    }
+    return doc.RemedyItem(
+        rank=item.rank,
+        id=item.id,
+        title=texts(f"remedy.{item.id}.title"),
+        changes=[
+            doc.ChangeItem(path=change.path, from_=_quoted(change.before), to=_quoted(change.after)) for change in item.changes
+        ],
+        why=texts(f"remedy.{item.id}.why.{item.why}", item.facts),
+        saving=None,
+        fits=None,
+        cost=texts(f"remedy.{item.id}.cost"),
+        ui=texts(f"remedy.{item.id}.ui"),
+        guide=doc.Guide(section=item.guide, url=item.url, source=item.source),
+        evidence=sorted(lines),
+    )
+
+
+def _quoted(value: Any) -> Any:
+    if isinstance(value, str):
+        return LogText(value)
+    if isinstance(value, list):
+        return [_quoted(item) for item in value]
+    return value
+
+
+def _setting(value: Value) -> doc.SettingItem:
+    return doc.SettingItem(value=_quoted(value.value), source=LogText(value.source), line=value.line)
+
+
+def _steps(analysis: Analysis) -> int | None:
+    steps = analysis.config.values.get("train.steps")
+    if steps is None or steps.source == "default" or not isinstance(steps.value, int):
+        return None
+    return steps.value
+
+
+def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
+    sides: list[int] = []
+    for index in range(200):
+        value = analysis.config.values.get(f"datasets[{index}].resolution")
+        if value is None:
+            break
+        found = value.value if isinstance(value.value, list) else [value.value]
+        sides.extend(side for side in found if isinstance(side, int))
+    blocks = {bucket.block for bucket in analysis.attempt.buckets}
+    fits = bool(blocks) and len(sides) == max(blocks)
+    return [
+        doc.BucketItem(
+            dataset=bucket.dataset,
+            bucket=bucket.label,
+            files=bucket.files,
+            resolution=sides[bucket.block - 1] if fits and bucket.block else None,
+        )
+        for bucket in analysis.attempt.buckets
+    ]
+
+
+def _timeline(attempt: Attempt) -> Iterator[doc.TimelineItem]:
+    rows: list[tuple[int, doc.TimelineItem]] = []
+    last: tuple[str, str] | None = None
+    for stage in attempt.stages:
+        key = (stage.phase, stage.event)
+        item = doc.TimelineItem(
+            line=stage.place.line, step=stage.step, phase=stage.phase, event=stage.event, text=stage.text
+        )
+        if key == last and rows:
+            rows[-1] = (stage.place.offset, item)
+        else:
+            rows.append((stage.place.offset, item))
+        last = key
+    for oom in attempt.ooms:
+        event = "oom_skipped" if oom.caught and oom.phase == "training_step" else "oom_swallowed" if oom.caught else "oom"
+        rows.append(
+            (
+                oom.place.offset,
+                doc.TimelineItem(line=oom.place.line, step=oom.step, phase=oom.phase, event=event, text=oom.text),
+            )
+        )
+    end = attempt.end
+    if end.event is not None and not any(oom.place == end.event.place for oom in attempt.ooms):
+        rows.append(
+            (
+                end.event.place.offset,
+                doc.TimelineItem(
+                    line=end.event.place.line,
+                    step=attempt.end_step,
+                    phase=attempt.end_phase,
+                    event=end.event.role,
+                    text=end.event.text,
+                ),
+            )
+        )
+    rows.sort(key=lambda row: row[0])
+    kept = [item for _, item in rows]
+    if len(kept) > MAX_TIMELINE:
+        kept = [*kept[: MAX_TIMELINE // 2], *kept[-MAX_TIMELINE // 2 :]]
+    yield from kept
+
+
+def _ledger(analysis: Analysis) -> doc.LedgerPart:
+    balance = analysis.ledger
+    return doc.LedgerPart(
+        capacity=_round(balance.capacity),
+        other_processes=_round(balance.other_processes),
+        non_pytorch=_round(balance.non_pytorch),
+        allocated=_round(balance.allocated),
+        reserved_unallocated=_round(balance.reserved_unallocated),
+        free=_round(balance.free),
+        unexplained=_round(balance.unexplained),
+        shortage=_round(balance.shortage),
+        source=balance.source,
+    )
+
+
+def _warning(item: Warning_, texts: Texts) -> doc.WarningItem:
+    return doc.WarningItem(id=item.id, text=texts(f"warning.{item.id}", item.values), line=item.line)
+
+
+def _round(value: float | None) -> float | None:
+    """Two digits after the point, unless that would make a small request nothing."""
+    if value is None:
+        return None
+    return round(value, 2) if value >= 1 else round(value, 6)

@@ -1,0 +1,260 @@
+"""The report as a typed document: what the JSON holds, and what every renderer prints.
+
+Field names are the contract with scripts and tickets. Sizes are MiB. Text out of a log keeps its own type
+until a renderer's encoder makes it harmless for its sink.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from postmortem.text import LogText
+
+SCHEMA_VERSION = "1.0"
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+class Tool(_Part):
+    """The program that made the report."""
+
+    name: str
+    version: str
+    patterns: str
+
+
+class Input(_Part):
+    """What was read. `attempts` counts all in the input; `attempt` is the one reported, from 1."""
+
+    source: LogText
+    bytes: int
+    lines: int
+    encoding: str
+    attempts: int
+    attempt: int
+
+
+class Run(_Part):
+    """The run as far as the log tells; steps are AI Toolkit's own 0-based step numbers."""
+
+    trainer: str | None
+    job_name: LogText | None
+    arch: LogText | None
+    family: str | None
+    start_step: int | None
+    last_completed_step: int | None
+    total_steps: int | None
+    outcome: str
+
+
+class EvidenceItem(_Part):
+    """One log line that proves something; `source` is the file in the run folder."""
+
+    line: int
+    what: str
+    says: str
+    text: LogText
+    source: LogText
+
+
+class FactorItem(_Part):
+    """A circumstance that contributed."""
+
+    id: str
+    text: str
+
+
+class Failure(_Part, rename={"class_": "class"}):
+    """The verdict. `class` is null where kind or phase leave it open."""
+
+    kind: str
+    resource: str | None
+    class_: str | None
+    phase: str
+    step: int | None
+    signature: str | None
+    confidence: str
+    headline: str
+    evidence: list[EvidenceItem]
+    factors: list[FactorItem]
+
+
+class Memory(_Part):
+    """Sizes of the event that the verdict stands on, MiB; null where the log does not say."""
+
+    tried_to_allocate: float | None
+    gpu_total: float | None
+    free: float | None
+    process_in_use: float | None
+    pytorch_allocated: float | None
+    reserved_unallocated: float | None
+    other_processes: float | None
+    device: int | None
+
+
+class OomEvent(_Part):
+    """One OOM: skipped or swallowed (`caught`), or fatal."""
+
+    line: int
+    step: int | None
+    phase: str
+    caught: bool
+    signature: str
+    bucket: str | None
+
+
+class BucketItem(_Part):
+    """One batch shape that the log lists."""
+
+    dataset: LogText
+    bucket: str
+    files: int
+    resolution: int | None
+
+
+class SettingItem(_Part):
+    """One effective setting: `source` is `log`, a file's name, or `default`."""
+
+    value: Any
+    source: LogText
+    line: int | None
+
+
+class ConfigPart(_Part):
+    """The effective settings."""
+
+    sources: list[LogText]
+    values: dict[str, SettingItem]
+
+
+class ChangeItem(_Part, rename={"from_": "from"}):
+    """One edit of the config."""
+
+    path: str
+    from_: Any
+    to: Any
+
+
+class Saving(_Part):
+    """Predicted saving, GiB."""
+
+    low: float
+    high: float
+
+
+class Guide(_Part):
+    """Where the advice stands."""
+
+    section: str | None
+    url: str | None
+    source: str
+
+
+class RemedyItem(_Part):
+    """One fix, best first."""
+
+    rank: int
+    id: str
+    title: str
+    changes: list[ChangeItem]
+    why: str
+    saving: Saving | None
+    fits: str | None
+    cost: str
+    ui: str
+    guide: Guide
+    evidence: list[int]
+
+
+class UselessItem(_Part):
+    """A popular fix that cannot touch this failure."""
+
+    id: str
+    title: str
+    why: str
+
+
+class TimelineItem(_Part):
+    """One thing that happened."""
+
+    line: int
+    step: int | None
+    phase: str
+    event: str
+    text: LogText
+
+
+class LedgerPart(_Part):
+    """The card's memory at the failure, MiB: a sum whose remainder is `unexplained`."""
+
+    capacity: float | None
+    other_processes: float | None
+    non_pytorch: float | None
+    allocated: float | None
+    reserved_unallocated: float | None
+    free: float | None
+    unexplained: float | None
+    shortage: float | None
+    source: str | None
+
+
+class WarningItem(_Part):
+    """Something the reader should know about the input."""
+
+    id: str
+    text: str
+    line: int | None
+
+
+class SuspectItem(_Part):
+    """A bucket that may be the one: its batches an epoch and their share of all."""
+
+    bucket: str
+    files: int
+    batches: int
+    share: float
+
+
+class CaptureItem(_Part):
+    """What to capture next time, because this log did not hold it."""
+
+    id: str
+    text: str
+
+
+class SettingRow(_Part):
+    """A setting that matters for this failure; `first_fix` if the first fix changes it."""
+
+    path: str
+    value: Any
+    source: LogText
+    line: int | None
+    first_fix: bool
+
+
+class Report(_Part):
+    """Everything, in the order of the contract."""
+
+    schema_version: str
+    tool: Tool
+    input: Input
+    run: Run
+    failure: Failure
+    memory: Memory
+    oom_events: list[OomEvent]
+    buckets: list[BucketItem]
+    config: ConfigPart
+    remedies: list[RemedyItem]
+    timeline: list[TimelineItem]
+    ledger: LedgerPart
+    forecast: None
+    warnings: list[WarningItem]
+    will_not_help: list[UselessItem]
+    suspects: list[SuspectItem]
+    settings: list[SettingRow]
+    capture: list[CaptureItem]
+    lang: str

@@ -1,0 +1,216 @@
+"""The report for a person at a terminal: 80 columns and up, readable without colour.
+
+Rich lays out and colours; it is given text objects only, never strings with markup.
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from postmortem.report import encode, picture
+from postmortem.report.document import RemedyItem, Report
+from postmortem.report.texts import Texts, size
+
+_COLOURS = {"gpu_oom": "bold red", "host_oom": "bold red", "vram_spill": "bold yellow", "not_memory": "bold yellow"}
+MAX_FIXES = 6
+
+
+def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
+    """The report as text of `width` columns."""
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=max(60, min(width, 120)),
+        color_system="standard" if colour else None,
+        force_terminal=colour,
+        no_color=not colour,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+        safe_box=True,
+    )
+    for part in _parts(report, texts, console.width, ascii_only):
+        console.print(part)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[RenderableType]:
+    parts: list[RenderableType] = [*_verdict(report, texts), Text(""), _facts(report, texts)]
+    bar = picture.memory(report, texts, min(width - 4, 76), ascii_only)
+    if bar:
+        parts += [Text(""), _head(texts("section.memory")), *(Padding(line, (0, 0, 0, 2)) for line in bar)]
+    if report.settings:
+        parts += [Text(""), _settings(report, texts)]
+    if report.failure.evidence:
+        parts += [Text(""), _head(texts("section.evidence")), _evidence(report, texts)]
+    if report.remedies:
+        parts += [Text(""), _head(texts("section.do"))]
+        for item in report.remedies[:MAX_FIXES]:
+            parts.append(_remedy(item, texts))
+        rest = report.remedies[MAX_FIXES:]
+        if rest:
+            names = Text("  " + texts("word.also") + ": ", style="dim")
+            names.append("; ".join(item.title for item in rest), style="dim")
+            parts.append(Padding(names, (0, 0, 0, 0)))
+    if report.will_not_help:
+        parts += [Text(""), _head(texts("section.useless"))]
+        parts += [_bullet(f"{item.title}: {item.why}") for item in report.will_not_help]
+    if report.capture:
+        parts += [Text(""), _head(texts("section.capture"))]
+        parts += [_bullet(item.text) for item in report.capture]
+    if report.warnings:
+        parts += [Text(""), _head(texts("section.warnings"))]
+        parts += [_bullet(_with_line(item.text, item.line, texts)) for item in report.warnings]
+    topic = report.failure.class_ or report.failure.kind
+    parts += [Text(""), Text(f"{texts('section.explain')}: postmortem explain {topic}", style="dim")]
+    return parts
+
+
+def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
+    failure = report.failure
+    style = _COLOURS.get(failure.kind, "bold green" if failure.kind == "none" else "bold")
+    parts: list[RenderableType] = [Text(failure.headline, style=style)]
+    for factor in failure.factors[:2]:
+        parts.append(Text(factor.text))
+    if failure.kind == "unknown" and report.run.outcome == "incomplete":
+        parts.append(Text(texts("headline.more.incomplete")))
+    confidence = texts(f"word.confidence.{failure.confidence}")
+    parts.append(Text(f"{texts('section.confidence')}: {confidence}", style="dim"))
+    return parts
+
+
+def _facts(report: Report, texts: Texts) -> RenderableType:
+    table = _grid(8)
+    run = report.run
+    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, run.trainer]
+    if report.input.attempts > 1:
+        names.append(texts("word.attempt_of", {"attempt": report.input.attempt, "attempts": report.input.attempts}))
+    table.add_row(_label(texts("section.run")), Text(" · ".join(name for name in names if name) or texts("word.log_does_not_say")))
+    table.add_row(_label(texts(when_label(report))), Text(when(report, texts)))
+    card = card_line(report, texts)
+    if card:
+        table.add_row(_label(texts("section.card")), Text(card))
+    for factor in report.failure.factors[2:5]:
+        table.add_row(_label(texts("section.note")), Text(factor.text))
+    for line in suspect_lines(report, texts):
+        table.add_row(_label(texts("section.note")), Text(line))
+    return table
+
+
+def when_label(report: Report) -> str:
+    """Which label the line of `when` carries."""
+    return "section.died" if report.run.outcome in ("failed", "killed") else "section.ended"
+
+
+def when(report: Report, texts: Texts) -> str:
+    """At which step, in which phase, how it ended."""
+    failure, run = report.failure, report.run
+    parts: list[str] = [texts(f"word.outcome.{run.outcome}")]
+    if failure.step is not None and run.total_steps:
+        parts.append(texts("word.step_of", {"step": failure.step, "total": run.total_steps}))
+    elif failure.step is not None and failure.phase in ("training_step", "mid_sampling", "saving"):
+        parts.append(texts("word.step", {"step": failure.step}))
+    if failure.phase != "unknown":
+        parts.append(texts(f"phase.{failure.phase}.title"))
+    if failure.resource:
+        parts.append(texts(f"word.resource.{failure.resource}"))
+    return " · ".join(parts)
+
+
+def card_line(report: Report, texts: Texts) -> str | None:
+    """The card's size as sold, and as torch sees it."""
+    total = report.memory.gpu_total
+    if total is None:
+        return None
+    from postmortem.vram import card_class_gib
+
+    sold = card_class_gib(total)
+    name = texts("word.card_class", {"size": sold}) + ", " if sold else ""
+    return f"{name}{texts('memory.capacity')} {size(total)}"
+
+
+def suspect_lines(report: Report, texts: Texts) -> list[str]:
+    """The batch shapes that fit the observed rate of failures."""
+    if not report.suspects:
+        return []
+    names = ", ".join(f"{item.bucket} ({item.files})" for item in report.suspects[:4])
+    share = round(100 * sum(item.share for item in report.suspects), 1)
+    steps = sum(1 for event in report.oom_events if event.phase == "training_step")
+    return [texts("headline.more.suspects", {"steps": steps, "buckets": names, "share": f"{share:g}"})]
+
+
+def _settings(report: Report, texts: Texts) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
+    table.add_row(_head(texts("section.settings")), Text(""), Text(texts("section.from"), style="dim"))
+    for row in report.settings:
+        mark = f"  ← {texts('word.the_cause')}" if row.first_fix else ""
+        value = Text(encode.value(row.value)[:60] + mark, style="bold" if row.first_fix else "")
+        table.add_row(Text("  " + row.path), value, Text(origin(row.source.reveal(), row.line, texts), style="dim"))
+    return table
+
+
+def origin(source: str, line: int | None, texts: Texts) -> str:
+    """Where a setting comes from."""
+    name = texts("word.default") if source == "default" else source[:24]
+    return f"{name}, {texts('section.line')} {line}" if line else name
+
+
+def _evidence(report: Report, texts: Texts) -> RenderableType:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for item in report.failure.evidence:
+        text = Text(encode.terminal(item.text, 150).strip())
+        text.append(f"  ({item.says})", style="dim")
+        table.add_row(Text(f"  {item.line}"), text)
+    return table
+
+
+def _remedy(item: RemedyItem, texts: Texts) -> RenderableType:
+    head = Text(f"{item.rank}. {item.title}", style="bold")
+    body: list[RenderableType] = []
+    for change in item.changes[:6]:
+        body.append(Text(f"{change.path}: {encode.value(change.from_)} → {encode.value(change.to)}", style="cyan"))
+    body.append(Text(item.why))
+    where = Text(f"{texts('section.ui')}: {item.ui}", style="dim")
+    body.append(where)
+    guide = f" · {texts('section.guide')} {item.guide.section}" if item.guide.section else ""
+    body.append(Text(f"{texts('section.cost')}: {item.cost}{guide}", style="dim"))
+    return Group(Padding(head, (0, 0, 0, 1)), Padding(Group(*body), (0, 0, 0, 4)))
+
+
+def _with_line(text: str, line: int | None, texts: Texts) -> str:
+    return f"{text} ({texts('section.line')} {line})" if line else text
+
+
+def _grid(label: int) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(width=label, no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _label(text: str) -> Text:
+    return Text(text, style="dim")
+
+
+def _head(text: str) -> Text:
+    return Text(text, style="bold underline")
+
+
+def _bullet(text: str) -> RenderableType:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=3, justify="right")
+    table.add_column(overflow="fold")
+    table.add_row(Text("-"), Text(text))
+    return table

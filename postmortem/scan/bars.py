@@ -1,0 +1,116 @@
+"""Progress bars: folded while they pass, so that a million draws cost a few numbers.
+
+AI Toolkit finishes step k by redrawing its bar at count k with a new postfix, and only then counts on. A
+skipped step leaves its count without that redraw. So the counts that a bar passes *without* a changed
+postfix or a second draw are kept as `unproven`; the timeline decides what they mean.
+"""
+
+from __future__ import annotations
+
+from postmortem.model import BarSpan, Place
+from postmortem.text import LogText
+
+MAX_RANGES = 4096
+MAX_SAMPLES = 128
+
+
+def seconds(clock: bytes) -> float:
+    """`MM:SS` or `HH:MM:SS` as seconds."""
+    total = 0
+    for part in clock.split(b":"):
+        total = total * 60 + int(part or 0)
+    return float(total)
+
+
+class Fold:
+    """The running state of one bar (one description and total), cut into spans by `take`."""
+
+    def __init__(self, description: str, total: int, place: Place, *, event: str | None, phase: str | None) -> None:
+        self.description = description
+        self.total = total
+        self.event = event
+        self.phase = phase
+        self.main = event == "bar_main"
+        self.n: int | None = None
+        self._postfix: bytes | None = None
+        self._proven = -1
+        self._start_n = 0
+        self._start_proofs = 0
+        self._reset(place)
+
+    def _reset(self, place: Place) -> None:
+        self._place = place
+        self._last = place
+        self._first_n = self.n if self.n is not None else 0
+        self._draws = 0
+        self._unproven: list[tuple[int, int]] = []
+        self._samples: list[tuple[int, float]] = []
+        self._stride = 1
+        self._end: tuple[int, float] | None = None
+
+    def draw(self, n: int, elapsed: bytes, postfix: bytes, place: Place) -> None:
+        """Take in one draw of the bar at count `n`."""
+        if self._draws == 0:
+            self._place = place
+            self._first_n = n
+        self._draws += 1
+        self._last = place
+        previous = self.n
+        if previous is None:
+            self._start_n = n
+            if postfix:
+                self._proven = n
+                self._start_proofs = 1
+        else:
+            if n > previous:
+                if self._proven < previous:
+                    self._leave(previous, n)
+                elif previous + 1 < n:
+                    self._leave(previous + 1, n)
+            if n == previous or postfix != self._postfix:
+                self._proven = n
+                if n == self._start_n and postfix != self._postfix:
+                    self._start_proofs += 1
+        self.n = n
+        self._postfix = postfix
+        self._end = (n, seconds(elapsed))
+        if self._draws % self._stride == 0:
+            self._samples.append(self._end)
+            if len(self._samples) >= MAX_SAMPLES:
+                self._samples = self._samples[::2]
+                self._stride *= 2
+
+    def _leave(self, start: int, end: int) -> None:
+        if self._unproven and self._unproven[-1][1] == start:
+            self._unproven[-1] = (self._unproven[-1][0], end)
+        elif len(self._unproven) < MAX_RANGES:
+            self._unproven.append((start, end))
+
+    def take(self) -> BarSpan | None:
+        """The draws since the last call as one span, or None if there were none."""
+        if not self._draws or self.n is None:
+            return None
+        samples = self._samples
+        if self._end is not None and (not samples or samples[-1] != self._end):
+            samples = [*samples, self._end]
+        postfix = (self._postfix or b"").decode("utf-8", "replace").lstrip(", ")
+        span = BarSpan(
+            place=self._place,
+            last_place=self._last,
+            description=LogText(self.description),
+            total=self.total,
+            first_n=self._first_n,
+            last_n=self.n,
+            draws=self._draws,
+            unproven=tuple(self._unproven),
+            samples=tuple(samples),
+            postfix=LogText(postfix),
+            main=self.main,
+            event=self.event,
+            phase=self.phase,
+            start_proofs=self._start_proofs,
+            start_n=self._start_n,
+            last_proven=self._proven >= self.n,
+        )
+        self._reset(self._last)
+        return span

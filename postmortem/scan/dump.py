@@ -1,0 +1,120 @@
+"""Read the process config that AI Toolkit prints as indented JSON at the start of a job.
+
+Everything inside it is configuration: a prompt or a path there that quotes an error changes nothing.
+Other output (warnings on stderr) may stand between its lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from postmortem.model import ConfigDump, Place
+from postmortem.scan.lexicon import Lexicon
+
+MAX_LINES = 20_000
+MAX_CHARS = 1_000_000
+_INSIDE = re.compile(r"\s+(?:[\"\[\]{}]|-?\d|true|false|null)|\}\s*$")
+_KEY = re.compile(r'(\s*)"((?:[^"\\]|\\.)*)"\s*:\s*(.*)$')
+
+
+class DumpReader:
+    """Watches for a line that is just ``{`` and takes the JSON object that it opens."""
+
+    def __init__(self, lexicon: Lexicon, source: str) -> None:
+        self._peel = lexicon.peel_prefix
+        self._source = source
+        self._rows: list[tuple[str, int]] = []
+        self._chars = 0
+        self._place: Place | None = None
+        self.ready: ConfigDump | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether an object has been opened and not closed."""
+        return self._place is not None
+
+    def offer(self, raw: str, place: Place) -> bool:
+        """True if the line belongs to a dump (and so means nothing else)."""
+        if self._place is None:
+            if raw.rstrip().endswith("{") and self._peel(raw).strip() == "{":
+                self._place = place
+                self._rows = [("{", place.line)]
+                self._chars = 0
+                return True
+            return False
+        text = self._peel(raw).rstrip()
+        if not text:
+            return True
+        if len(self._rows) == 1 and not _KEY.match(text):
+            self._drop()
+            return False
+        if not _INSIDE.match(text):
+            return False
+        self._rows.append((text, place.line))
+        self._chars += len(text)
+        if text == "}":
+            self._close()
+        elif len(self._rows) > MAX_LINES or self._chars > MAX_CHARS:
+            self.abandon()
+        return True
+
+    def take(self) -> ConfigDump:
+        """The finished dump."""
+        done = self.ready
+        assert done is not None
+        self.ready = None
+        return done
+
+    def abandon(self) -> None:
+        """The object never closes (a truncated log): keep that it was there, with no value."""
+        if len(self._rows) > 1:
+            self._close()
+        else:
+            self._drop()
+
+    def _drop(self) -> None:
+        self._place = None
+        self._rows = []
+
+    def _close(self) -> None:
+        assert self._place is not None
+        value: Any = None
+        try:
+            value = json.loads("\n".join(row for row, _ in self._rows))
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            value = None
+        self.ready = ConfigDump(self._place, self._rows[-1][1], value, _paths(self._rows) if value else {})
+        self._drop()
+
+
+def _paths(rows: list[tuple[str, int]]) -> dict[str, int]:
+    """Dotted path → physical line, from the indentation that ``json.dumps(indent=4)`` gives."""
+    found: dict[str, int] = {}
+    stack: list[tuple[str, int | None]] = []
+    for text, line in rows[1:-1]:
+        stripped = text.strip()
+        if stripped[0] in "]}":
+            if stack:
+                stack.pop()
+            continue
+        key = _KEY.match(text)
+        if key:
+            name, value = key.group(2), key.group(3)
+        else:
+            if not stack or stack[-1][1] is None:
+                continue
+            parent, count = stack[-1]
+            stack[-1] = (parent, (count or 0) + 1)
+            name, value = f"[{count}]", stripped
+        path = ""
+        for part, _ in stack:
+            path += part if part.startswith("[") or not path else "." + part
+        path = path + name if name.startswith("[") else (f"{path}.{name}" if path else name)
+        found[path] = line
+        if value in ("{", "["):
+            stack.append((name, 0 if value == "[" else None))
+    return found

@@ -1,0 +1,121 @@
+"""The knowledge base, made ready for scanning: anchors as bytes, expressions compiled when first needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import regex
+
+from postmortem.knowledge.schema import Knowledge, Pattern
+
+STATEMENTS = frozenset(
+    "oom host_oom other_error skip abort consequence kill crash exit stop result note".split()
+)
+
+
+class Compiled:
+    """One pattern with its expressions, compiled on first use: most are never needed for a given log."""
+
+    __slots__ = ("_fields", "_regex", "pattern")
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+        self._regex: Any = None
+        self._fields: dict[str, Any] | None = None
+
+    def match(self, text: str) -> Any:
+        """The match of the entry's expression at the start of `text` (anywhere in it for `anywhere`), or None."""
+        if self._regex is None:
+            self._regex = regex.compile(self.pattern.regex)
+        return self._regex.search(text) if self.pattern.anywhere else self._regex.match(text)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The compiled field expressions by name."""
+        if self._fields is None:
+            self._fields = {name: regex.compile(source) for name, source in self.pattern.fields.items()}
+        return self._fields
+
+
+class Lexicon:
+    """All patterns by what the scan needs them for."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
+        compiled = [Compiled(pattern) for pattern in knowledge.patterns]
+        by_role: dict[str, list[Compiled]] = {}
+        for item in compiled:
+            by_role.setdefault(item.pattern.role, []).append(item)
+        self.prefixes = by_role.get("prefix", [])
+        self.carriers = by_role.get("carrier", [])
+        self.frames = by_role.get("frame", [])
+        bars = by_role.get("bar", [])
+        self.bar_names = [item for item in bars if item.pattern.sets.event != "bar_syntax"]
+        self._bar_syntax = [item for item in bars if item.pattern.sets.event == "bar_syntax"]
+        self.anchored: dict[bytes, list[Compiled]] = {}
+        for item in compiled:
+            role = item.pattern.role
+            if role in STATEMENTS or role in ("marker", "trainer"):
+                for anchor in item.pattern.anchors:
+                    self.anchored.setdefault(anchor.encode(), []).append(item)
+        self.carrier_anchors = {a.encode() for item in self.carriers for a in item.pattern.anchors}
+
+    @cached_property
+    def bar(self) -> re.Pattern[bytes]:
+        """One bytes expression for a drawn bar, whichever way tqdm wrote it."""
+        parts = [re.sub(r"\(\?P<\w+>", "(?:", item.pattern.regex).encode() for item in self._bar_syntax]
+        return re.compile(b"|".join(parts))
+
+    @cached_property
+    def bar_groups(self) -> list[re.Pattern[bytes]]:
+        """The same, one each, with their groups."""
+        return [re.compile(item.pattern.regex.encode()) for item in self._bar_syntax]
+
+    def peel_prefix(self, text: str) -> str:
+        """`text` without the decorations (timestamps, ranks, container names) in front of it."""
+        for _ in range(4):
+            for item in self.prefixes:
+                found = item.match(text)
+                if found and found.end() and found.start() == 0:
+                    text = text[found.end() :]
+                    break
+            else:
+                return text
+        return text
+
+
+def hits(lexicon: Lexicon, joined: bytes, starts: list[int]) -> dict[int, set[Compiled]]:
+    """Which segments of `joined` (starting at `starts`) hold an anchor, and the entries that it may belong to.
+
+    One search per anchor over all text segments of a block: bars were set aside before, and what is left
+    of a log without its bars is small.
+    """
+    from bisect import bisect_right
+
+    found: dict[int, set[Compiled]] = {}
+    find = joined.find
+    for anchor, entries in lexicon.anchored.items():
+        at = find(anchor)
+        while at != -1:
+            index = bisect_right(starts, at) - 1
+            found.setdefault(index, set()).update(entries)
+            end = starts[index + 1] if index + 1 < len(starts) else len(joined)
+            at = find(anchor, end)
+    for anchor in lexicon.carrier_anchors:
+        at = find(anchor)
+        while at != -1:
+            index = bisect_right(starts, at) - 1
+            found.setdefault(index, set())
+            end = starts[index + 1] if index + 1 < len(starts) else len(joined)
+            at = find(anchor, end)
+    return found
+
+
+def ordered(entries: Iterable[Compiled]) -> list[Compiled]:
+    """Entries in a stable order, those that others yield to first."""
+    listed = sorted(entries, key=lambda item: item.pattern.id)
+    yielding = {other for item in listed for other in item.pattern.yields_to}
+    return sorted(listed, key=lambda item: item.pattern.id not in yielding)

@@ -1,0 +1,136 @@
+"""Say what one text segment means: peel its decorations, then ask the entries whose anchors it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from postmortem.model import Event, Place
+from postmortem.scan.lexicon import STATEMENTS, Compiled, Lexicon, ordered
+from postmortem.scan.sizes import read_sizes
+from postmortem.text import LogText
+
+MAX_EVENT_TEXT = 2000
+
+
+@dataclass(slots=True)
+class _Message:
+    """What is left of a segment once carriers are peeled, and what they said."""
+
+    text: str
+    carriers: tuple[str, ...] = ()
+    exception: str | None = None
+    caught: bool = False
+    phase: str | None = None
+    event: str | None = None
+
+
+class Recogniser:
+    """Turns segments into events."""
+
+    def __init__(self, lexicon: Lexicon, source: str) -> None:
+        self._lexicon = lexicon
+        self._source = source
+
+    def __call__(self, text: str, place: Place, entries: Any) -> Iterator[Event]:
+        """The events of one segment: at most one marker or statement, and any trainer marks."""
+        bare = self._lexicon.peel_prefix(text)
+        listed = ordered(entries)
+        for item in listed:
+            if item.pattern.role == "trainer" and item.match(bare):
+                sets = item.pattern.sets
+                yield Event(place, item.pattern.id, "trainer", LogText(""), event=sets.trainer, reason=str(sets.weight))
+        owner = self._claim(bare, [item for item in listed if item.pattern.role == "marker"])
+        if owner:
+            yield self._event(owner[0], owner[1], _Message(bare), text, place)
+            return
+        message = self._peel(bare)
+        statements = [item for item in listed if item.pattern.role in STATEMENTS]
+        claimed = self._claim(message.text, statements)
+        if claimed is None and not message.carriers:
+            glued = self._glued(bare)
+            if glued is not None:
+                message = glued
+                claimed = self._claim(message.text, statements)
+        if claimed:
+            yield self._event(claimed[0], claimed[1], message, text, place)
+        elif message.carriers:
+            yield Event(
+                place=place,
+                pattern=message.carriers[-1],
+                role="exception",
+                text=LogText(bare[:MAX_EVENT_TEXT]),
+                event=message.event,
+                phase=message.phase,
+                caught=message.caught,
+                carriers=message.carriers,
+                exception=message.exception,
+            )
+
+    def _claim(self, text: str, entries: list[Compiled]) -> tuple[Compiled, Any] | None:
+        for item in entries:
+            found = item.match(text)
+            if found:
+                return item, found
+        return None
+
+    def _peel(self, text: str) -> _Message:
+        message = _Message(text)
+        for _ in range(4):
+            for item in self._lexicon.carriers:
+                if item.pattern.anywhere or item.pattern.id in message.carriers:
+                    continue
+                found = item.match(message.text)
+                if found and found.end():
+                    self._note(message, item, found)
+                    message.text = message.text[found.end() :]
+                    break
+            else:
+                break
+        return message
+
+    def _glued(self, text: str) -> _Message | None:
+        """An exception's name in the middle of a line: a pasted or woven line; the message follows it."""
+        for item in self._lexicon.carriers:
+            if item.pattern.anywhere:
+                found = item.match(text)
+                if found:
+                    message = _Message(text[found.end() :])
+                    self._note(message, item, found)
+                    return message
+        return None
+
+    @staticmethod
+    def _note(message: _Message, item: Compiled, found: Any) -> None:
+        sets = item.pattern.sets
+        message.carriers = (*message.carriers, item.pattern.id)
+        groups = found.groupdict()
+        if groups.get("exception"):
+            message.exception = groups["exception"]
+        message.caught = message.caught or bool(sets.caught)
+        message.phase = sets.phase or message.phase
+        message.event = sets.event or message.event
+
+    def _event(self, item: Compiled, found: Any, message: _Message, text: str, place: Place) -> Event:
+        pattern = item.pattern
+        sizes, others, device = read_sizes(item.fields, message.text)
+        return Event(
+            place=place,
+            pattern=pattern.id,
+            role=pattern.role,
+            text=LogText(self._lexicon.peel_prefix(text)[:MAX_EVENT_TEXT]),
+            groups={name: LogText(value) for name, value in found.groupdict().items() if value is not None},
+            sizes_mib=sizes,
+            others_mib=others,
+            event=pattern.sets.event or message.event,
+            kind=pattern.sets.kind,
+            resource=pattern.sets.resource,
+            phase=pattern.sets.phase or message.phase,
+            caught=bool(pattern.sets.caught) or message.caught,
+            reason=pattern.sets.reason,
+            carriers=message.carriers,
+            exception=message.exception,
+            device=device,
+            quoted=found.start() > 0 and not message.carriers,
+        )

@@ -1,0 +1,209 @@
+"""One pass over a log: bytes in, in chunks of any size; events, bars, tracebacks and the config dump out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from postmortem.model import BarSpan, Event, Item, Place, ScanResult, Warning_
+from postmortem.scan.bars import Fold
+from postmortem.scan.dump import DumpReader
+from postmortem.scan.lexicon import Lexicon, hits
+from postmortem.scan.recognise import Recogniser
+from postmortem.scan.segments import Cutter, Draw, Text
+from postmortem.scan.traceback import TracebackReader
+from postmortem.text import LogText, strip_escapes
+
+BLOCK = 1 << 20
+MAX_ITEMS = 60_000
+"""Events kept of one log; what a flood adds after that is counted, not kept."""
+
+
+def scan(chunks: Iterable[bytes], lexicon: Lexicon, source: str = "") -> ScanResult:
+    """Read one log (UTF-8 bytes, any chunking) and say what it says, in file order."""
+    return Scanner(lexicon, source).run(chunks)
+
+
+class Scanner:
+    """The state of one scan."""
+
+    def __init__(self, lexicon: Lexicon, source: str) -> None:
+        self._lexicon = lexicon
+        self._source = source
+        self._recognise = Recogniser(lexicon, source)
+        self._dump = DumpReader(lexicon, source)
+        self._traceback = TracebackReader(source)
+        self._items: list[Item] = []
+        self._dropped = 0
+        self._fold: Fold | None = None
+        self._names: dict[bytes, tuple[str, str | None, str | None]] = {}
+        self._trainers: dict[str, tuple[int, Place]] = {}
+        self._last_text = b""
+        self._want_code = False
+
+    def run(self, chunks: Iterable[bytes]) -> ScanResult:
+        """Scan everything and return the result."""
+        cutter = Cutter(self._lexicon.bar)
+        held: list[Text | Draw] = []
+        size = 0
+        for chunk in chunks:
+            for start in range(0, len(chunk), BLOCK):
+                piece = chunk[start : start + BLOCK]
+                held.extend(cutter.feed(piece))
+                size += len(piece)
+                if size >= BLOCK:
+                    self._block(held)
+                    held = []
+                    size = 0
+        held.extend(cutter.finish())
+        self._block(held)
+        self._finish()
+        warnings = []
+        if self._dropped:
+            warnings.append(Warning_("too_many_events", None, {"count": self._dropped}))
+        if cutter.cut_long:
+            warnings.append(Warning_("long_lines_cut", None, {"count": cutter.cut_long}))
+        return ScanResult(
+            source=self._source,
+            items=tuple(self._items),
+            bytes=cutter.bytes,
+            lines=cutter.lines,
+            trainers=dict(self._trainers),
+            warnings=tuple(warnings),
+            last_text=LogText(strip_escapes(self._last_text.decode("utf-8", "replace"))),
+        )
+
+    def _block(self, pieces: list[Text | Draw]) -> None:
+        texts: list[bytes] = []
+        starts: list[int] = []
+        at = 0
+        for piece in pieces:
+            if isinstance(piece, Text):
+                texts.append(piece.raw)
+                starts.append(at)
+                at += len(piece.raw) + 1
+        candidates = hits(self._lexicon, b"\n".join(texts), starts) if texts else {}
+        index = -1
+        for piece in pieces:
+            if isinstance(piece, Draw):
+                self._draw(piece)
+                continue
+            index += 1
+            entries = candidates.get(index)
+            raw = piece.raw
+            if raw.strip():
+                self._last_text = raw
+            if entries is None and not self._dump.open and not self._want_code and not raw.rstrip().endswith(b"{"):
+                continue
+            self._text(piece, entries)
+
+    def _text(self, piece: Text, entries: set[object] | None) -> None:
+        place = Place(piece.line, piece.offset, self._source)
+        text = strip_escapes(piece.raw.decode("utf-8", "replace"))
+        if self._dump.offer(text, place):
+            if self._dump.ready is not None:
+                self._add(self._dump.take())
+            return
+        if self._want_code and text.strip():
+            self._want_code = False
+            if self._traceback.code(self._lexicon.peel_prefix(text)):
+                return
+        if entries is None:
+            return
+        for event in self._recognise(text, place, entries):
+            if event.role == "trainer":
+                kept = self._trainers.get(event.event or "")
+                weight = int(event.reason or 0)
+                if kept is None or weight > kept[0]:
+                    self._trainers[event.event or ""] = (weight, place)
+                continue
+            if event.event in ("traceback", "chained"):
+                self._flush_traceback(self._traceback.begin(place))
+            elif event.event == "frame":
+                self._traceback.frame(event)
+                self._want_code = True
+            else:
+                closes = event.exception is not None and self._traceback.open
+                self._add(event)
+                if closes:
+                    self._flush_traceback(self._traceback.close(event))
+
+    def _flush_traceback(self, done: Item | None) -> None:
+        if done is not None:
+            self._add(done)
+
+    def _draw(self, piece: Draw) -> None:
+        place = Place(piece.line, piece.offset, self._source)
+        name, event, phase = self._names.get(piece.description) or self._name(piece.description)
+        groups = None
+        for expression in self._lexicon.bar_groups:
+            groups = expression.match(piece.raw)
+            if groups:
+                break
+        if groups is None:
+            return
+        total = int(groups["total"])
+        n = int(groups["n"])
+        fold = self._fold
+        if fold is None or fold.description != name or fold.total != total or (fold.n is not None and n < fold.n):
+            if fold is not None:
+                self._end_bar()
+            fold = self._fold = self._resume_fold(name, total, n, place, event, phase)
+        fold.draw(n, groups["elapsed"], groups["postfix"], place)
+
+    def _resume_fold(
+        self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None
+    ) -> Fold:
+        """The main bar goes on after a preview's bar came between: its state must too."""
+        kept = self._kept
+        if kept is not None and kept.description == name and kept.total == total and (kept.n or 0) <= n:
+            return kept
+        return Fold(name, total, place, event=event, phase=phase)
+
+    _kept: Fold | None = None
+
+    def _name(self, raw: bytes) -> tuple[str, str | None, str | None]:
+        text = strip_escapes(raw[-400:].decode("utf-8", "replace")).strip()
+        text = self._lexicon.peel_prefix(text + " ").strip().removesuffix(":").strip()
+        event = phase = None
+        for item in self._lexicon.bar_names:
+            if item.match(text):
+                event, phase = item.pattern.sets.event or "bar_other", item.pattern.sets.phase
+                break
+        if len(self._names) < 4096:
+            self._names[raw] = (text, event, phase)
+        return text, event, phase
+
+    def _end_bar(self) -> None:
+        if self._fold is not None:
+            span = self._fold.take()
+            if span is not None:
+                self._append(span)
+            if self._fold.event is None and self._fold.description:
+                self._kept = self._fold
+
+    def _add(self, item: Item) -> None:
+        self._end_bar()
+        self._append(item)
+
+    def _append(self, item: Item) -> None:
+        if len(self._items) >= MAX_ITEMS and not (isinstance(item, Event) and item.role in _KEPT):
+            last = self._items[-1]
+            if isinstance(item, BarSpan) and isinstance(last, BarSpan) and last.description == item.description:
+                self._items[-1] = item
+            self._dropped += 1
+            return
+        if len(self._items) >= 2 * MAX_ITEMS:
+            self._dropped += 1
+            return
+        self._items.append(item)
+
+    def _finish(self) -> None:
+        self._flush_traceback(self._traceback.end())
+        if self._dump.open:
+            self._dump.abandon()
+            if self._dump.ready is not None:
+                self._add(self._dump.take())
+        self._end_bar()
+
+
+_KEPT = frozenset({"oom", "host_oom", "abort", "kill", "exit", "result", "stop"})

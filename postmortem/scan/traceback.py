@@ -1,0 +1,70 @@
+"""Collect the frames of a Python traceback, also when other output is woven into it or every line is doubled."""
+
+from __future__ import annotations
+
+from postmortem.model import Event, Frame, Place, Traceback
+from postmortem.text import LogText
+
+MAX_FRAMES = 400
+
+
+class TracebackReader:
+    """Gathers frames between a traceback's head and its exception line."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._frames: list[Frame] = []
+        self._start: Place | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether frames have been read that no exception line closed yet."""
+        return bool(self._frames)
+
+    def begin(self, place: Place) -> Traceback | None:
+        """A new head: returns what the unfinished one before it had, if it had any frames."""
+        done = self.end() if self._frames else None
+        self._start = place
+        return done
+
+    def frame(self, event: Event) -> None:
+        """One frame line. A doubled line (AI Toolkit's `--log` once wrote stderr twice) counts once."""
+        path = event.groups["path"]
+        function = event.groups["function"].reveal()
+        if self._start is None:
+            self._start = event.place
+        if self._frames:
+            last = self._frames[-1]
+            if last.path == path and last.function == function and not last.code and last.place.line + 1 == event.place.line:
+                return
+        if len(self._frames) < MAX_FRAMES:
+            self._frames.append(Frame(event.place, path, function, LogText("")))
+
+    def code(self, text: str) -> bool:
+        """The line after a frame; True if it is that frame's code (deeper indented than a frame line)."""
+        if not self._frames or not text.startswith("    "):
+            return False
+        code = text.strip()
+        half = len(code) // 2
+        if len(code) % 2 == 0 and code[:half] == code[half:]:
+            code = code[:half]
+        last = self._frames[-1]
+        self._frames[-1] = Frame(last.place, last.path, last.function, LogText(code[:400]))
+        return True
+
+    def close(self, exception: Event) -> Traceback:
+        """The exception line has come."""
+        done = Traceback(self._start or exception.place, tuple(self._frames), exception)
+        self._frames = []
+        self._start = None
+        return done
+
+    def end(self) -> Traceback | None:
+        """The log ended, or a new traceback began, before the exception line came."""
+        if not self._frames:
+            self._start = None
+            return None
+        done = Traceback(self._start or self._frames[0].place, tuple(self._frames), None)
+        self._frames = []
+        self._start = None
+        return done

@@ -1,0 +1,54 @@
+"""Text that came out of a log, a config or a file name, and how it is made harmless.
+
+`LogText` deliberately is no `str`: it cannot be formatted, joined or printed by accident. Only the
+encoder of a sink (``postmortem/report/encode.py``) asks for its characters, through `reveal`, and each
+encoder makes them harmless for its own sink.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC strings
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+    r"|\x1b[@-Z\\-_a-z0-9=>()#%*+]?"
+)
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def strip_escapes(raw: str) -> str:
+    """Remove terminal escape sequences (colour, cursor movement, titles, links); keep everything else."""
+    return _ESCAPES.sub("", raw) if "\x1b" in raw or "\x9b" in raw else raw
+
+
+def printable(raw: str) -> str:
+    """`raw` on one line without escape sequences, control characters, bidi controls and zero-width characters."""
+    return _INVISIBLE.sub("", strip_escapes(raw).replace("\t", " ").replace("\n", " ").replace("\r", " "))
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """Characters from an untrusted source. See the module's docstring for why this is no `str`."""
+
+    _raw: str
+
+    def reveal(self) -> str:
+        """The characters on one line, without control or invisible ones. For sink encoders, and for comparing."""
+        return printable(self._raw)
+
+    def __bool__(self) -> bool:
+        return bool(self._raw)
+
+    def __str__(self) -> NoReturn:
+        raise TypeError("log text must go through a sink's encoder")
+
+    def __format__(self, spec: str) -> NoReturn:
+        raise TypeError("log text must go through a sink's encoder")

@@ -1,0 +1,5 @@
+"""Events → attempts, phases, steps, what was going on when: `build` is the room's door."""
+
+from postmortem.timeline.attempts import build
+
+__all__ = ["build"]

@@ -1,0 +1,202 @@
+"""Events → attempts: what was going on when, which steps were dropped, and how each attempt ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, Item, ScanResult, Stage
+from postmortem.scan.lexicon import Lexicon
+from postmortem.text import LogText
+from postmortem.timeline import ends, frames, ooms, rates, steps
+from postmortem.timeline.split import split
+
+SAMPLING = "sampling"
+"""What entries say that cannot tell a baseline preview from one mid-run; resolved here."""
+
+
+def build(scans: Sequence[ScanResult], lexicon: Lexicon) -> tuple[Attempt, ...]:
+    """The attempts of all logs of one run folder (oldest log first), numbered from 1."""
+    attempts: list[Attempt] = []
+    for scanned in scans:
+        for items in split(scanned):
+            attempts.append(_attempt(len(attempts) + 1, scanned, items, lexicon))
+    return tuple(attempts)
+
+
+def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexicon) -> Attempt:
+    items = _unquoted(items)
+    banner = _first(items, "job_banner")
+    job_name = banner.groups.get("name") if banner else None
+    name = steps.main_description(items, job_name.reveal() if job_name else None)
+    if job_name is None and name is not None:
+        spans = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
+        if spans and spans[0].event is None:
+            job_name = LogText(name)
+    resumed = _first(items, "resume_step") or _first(items, "resume_from")
+    start = _number(_first(items, "resume_step"), "step") or 0
+    stages = tuple(_stages(items, name))
+    buckets = tuple(_buckets(items))
+    main = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
+    end = ends.end_of(items, name)
+    died = end.outcome in ("failed", "killed")
+    placement = steps.place(items, name, start, died=died)
+    found = ooms.collect(items, name, stages, placement, end, lexicon)
+    last_stage = stages[-1].phase if stages else "unknown"
+    end = ends.settle(end, found, main)
+    skipped = {oom.step for oom in found if oom.caught and oom.phase == "training_step"}
+    caught = sum(1 for oom in found if oom.caught and oom.phase == "training_step")
+    end_phase, end_step = _at_end(end, items, name, stages, placement, lexicon)
+    last_bar = placement.last_bar
+    done = max(0, (last_bar or 0) - start + (1 if main and main[-1].last_proven and not placement.excerpt else 0))
+    good = max(0, done - caught)
+    if main and last_bar == main[-1].total:
+        good = max(0, last_bar - start - caught)
+    return Attempt(
+        index=index,
+        source=scanned.source,
+        first_line=items[0].place.line,
+        last_line=_last_line(items, scanned),
+        job_name=job_name,
+        start_step=start,
+        total_steps=main[-1].total if main else None,
+        last_bar=last_bar,
+        last_completed_step=_last_completed(main, placement, skipped, start),
+        good_steps=good,
+        trained=bool(main),
+        phase=last_stage,
+        stages=stages,
+        ooms=found,
+        errors=tuple(item for item in items if isinstance(item, Event) and item.role in ends.ERRORS),
+        notes=tuple(item for item in items if isinstance(item, Event) and item.role in ("note", "consequence")),
+        buckets=buckets,
+        dump=next((item for item in items if isinstance(item, ConfigDump)), None),
+        end=end,
+        save_steps=tuple(n for n in (_number(e, "step") for e in _all(items, "saving")) if n is not None),
+        sample_steps=_sample_steps(stages, main),
+        saved=tuple(_all(items, "saved_checkpoint")),
+        step_times=rates.step_times(main),
+        buffered=placement.buffered,
+        bar_counts_completed=placement.counts_completed,
+        skips_confirmed=placement.confirmed,
+        excerpt_bars=placement.excerpt,
+        resumed=resumed is not None,
+        has_header=any(_first(items, what) for what in ("job_count", "process_count", "job_banner")),
+        end_phase=end_phase,
+        end_step=end_step,
+        end_frame=frames.innermost_own(end.traceback) if end.traceback else None,
+        main_bar_place=main[-1].last_place if main else None,
+        main_bar_text=_bar_text(main[-1]) if main else LogText(""),
+    )
+
+
+def _unquoted(items: list[Item]) -> list[Item]:
+    """Without errors that stand in the middle of other text, where the log is whole enough not to need them.
+
+    In a pasted fragment such a line may be all there is; in a run's own log it is a name, a path or a quotation.
+    """
+    if not any(isinstance(item, Event) and item.event in ("job_count", "process_count", "job_banner") for item in items):
+        return items
+    kept = [item for item in items if not (isinstance(item, Event) and item.quoted)]
+    return kept or items
+
+
+def _at_end(
+    end: End, items: list[Item], name: str | None, stages: Sequence[Stage], placement: steps.Placement, lexicon: Lexicon
+) -> tuple[str, int | None]:
+    """The phase and step at which the attempt ended."""
+    if end.event is not None:
+        phase = end.event.phase or ooms.phase_at(end.event.place, end.traceback, stages, lexicon)
+        return phase, ooms.step_at(end.event.place, phase, items, name, stages, placement, fatal=True)
+    phase = stages[-1].phase if stages else "unknown"
+    last = items[-1].last_place if isinstance(items[-1], BarSpan) else items[-1].place
+    return phase, ooms.step_at(last, phase, items, name, stages, placement, fatal=True)
+
+
+def _bar_text(span: BarSpan) -> LogText:
+    return LogText(f"{span.description.reveal()}: {span.last_n}/{span.total} {span.postfix.reveal()}".rstrip())
+
+
+def _all(items: Sequence[Item], event: str) -> Iterator[Event]:
+    return (item for item in items if isinstance(item, Event) and item.event == event)
+
+
+def _first(items: Sequence[Item], event: str) -> Event | None:
+    return next(_all(items, event), None)
+
+
+def _number(event: Event | None, group: str) -> int | None:
+    text = event.groups.get(group) if event else None
+    digits = text.reveal() if text else ""
+    return int(digits) if digits.isdecimal() and len(digits) < 13 else None
+
+
+def _last_line(items: Sequence[Item], scanned: ScanResult) -> int:
+    last = items[-1]
+    if last is scanned.items[-1]:
+        return scanned.lines
+    return last.last_place.line if isinstance(last, BarSpan) else last.place.line
+
+
+def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
+    """What the program was doing, in order; consecutive lines of one phase and kind are one stage."""
+    trained = False
+    count: int | None = None
+    for item in items:
+        if isinstance(item, BarSpan):
+            if steps.is_main(item, name):
+                trained = True
+                count = item.last_n
+                yield Stage(item.last_place, "training_step", "bar_main", item.description, item.last_n)
+            elif item.phase:
+                phase = item.phase
+                if phase == SAMPLING:
+                    phase = "mid_sampling" if trained else "baseline_sampling"
+                yield Stage(item.last_place, phase, item.event or "bar", item.description, count if trained else None)
+        elif isinstance(item, Event) and item.role == "marker" and item.phase:
+            phase = item.phase
+            if phase == SAMPLING:
+                phase = "mid_sampling" if trained else "baseline_sampling"
+            step = _number(item, "step")
+            yield Stage(item.place, phase, item.event or "status", item.text, step if step is not None else count)
+
+
+def _sample_steps(stages: Sequence[Stage], main: Sequence[BarSpan]) -> tuple[int, ...]:
+    """Steps inside which a mid-run preview was made (the count that the bar showed then)."""
+    found: list[int] = []
+    for stage in stages:
+        if stage.phase == "mid_sampling" and stage.step is not None and stage.step not in found[-1:]:
+            found.append(stage.step)
+    return tuple(found)
+
+
+def _buckets(items: Sequence[Item]) -> Iterator[Bucket]:
+    dataset = LogText("")
+    block = 0
+    for item in items:
+        if not isinstance(item, Event):
+            continue
+        if item.event == "bucket_header":
+            dataset = item.groups.get("path", LogText(""))
+            block += 1
+        elif item.event == "bucket":
+            width, height = _number(item, "width"), _number(item, "height")
+            files = _number(item, "files")
+            if width and height and files is not None:
+                frames = _number(item, "frames") or 1
+                yield Bucket(dataset, width, height, frames, files, block, item.place.line)
+
+
+def _last_completed(
+    main: Sequence[BarSpan], placement: steps.Placement, skipped: set[int | None], start: int
+) -> int | None:
+    """The last step that ended well, as far as the bar proves it."""
+    if not main or placement.last_bar is None:
+        return None
+    last = main[-1]
+    offset = 0 if placement.counts_completed else 1
+    step = last.last_n + offset if last.last_proven and last.last_n < last.total else last.last_n + offset - 1
+    if placement.excerpt:
+        step = last.last_n - 1
+    while step >= start and step in skipped:
+        step -= 1
+    return step if step >= start else None

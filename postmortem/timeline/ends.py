@@ -1,0 +1,145 @@
+"""How an attempt ended: done, failed, killed, stopped, or the log just ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from postmortem.model import BarSpan, End, Event, Item, Oom, Traceback
+from postmortem.timeline import steps
+
+ERRORS = frozenset({"oom", "host_oom", "other_error", "abort", "exception", "consequence", "crash"})
+"""Roles of events that say that something went wrong."""
+KILL_CODES = frozenset({"137", "-9", "9"})
+CRASH_CODES = frozenset({"139", "-11", "11", "134", "-6", "3221225477", "0xc0000005", "3221226505", "0xc0000409"})
+
+
+def end_of(items: Sequence[Item], name: str | None) -> End:
+    """The end of the attempt that `items` are, before its OOMs are known (see `settle`)."""
+    fatal = _fatal(items, name)
+    kill = _last(items, "kill")
+    stop = _last(items, "stop")
+    crash = _last(items, "crash")
+    codes = [item for item in items if isinstance(item, Event) and item.role == "exit"]
+    done = any(item.event == "result_completed" or _count(item, "completed") for item in items if isinstance(item, Event))
+    failed = any(_count(item, "failed") for item in items if isinstance(item, Event) and item.role == "result")
+    if stop is not None and (fatal is None or fatal[0].place.offset > stop.place.offset or _is_interrupt(fatal[0])):
+        return End("stopped", stop.place, stop)
+    if fatal is not None:
+        event, traceback = fatal
+        return End("failed", event.place, event, traceback)
+    if kill is not None:
+        return End("killed", kill.place, kill)
+    for code in codes:
+        value = _code(code)
+        if value in KILL_CODES:
+            return End("killed", code.place, code)
+        if value in CRASH_CODES:
+            return End("failed", code.place, code)
+    if crash is not None:
+        return End("failed", crash.place, crash)
+    if failed:
+        place = next(item.place for item in items if isinstance(item, Event) and _count(item, "failed"))
+        return End("failed", place)
+    if done or _reached_total(items, name):
+        return End("completed", items[-1].place)
+    bad = next((code for code in codes if _code(code) not in ("0", "")), None)
+    if bad is not None:
+        return End("failed", bad.place, bad)
+    loose = _last_traceback(items)
+    if loose is not None and not _progress_after(items, name, loose.place.offset):
+        return End("failed", loose.place, None, loose)
+    return End("incomplete", None)
+
+
+def settle(end: End, found: Sequence[Oom], main: Sequence[BarSpan]) -> End:
+    """The end once the OOMs are known: a run that came through with dropped batches says so."""
+    if end.outcome == "completed" and any(oom.caught and oom.phase == "training_step" for oom in found):
+        return replace(end, outcome="completed_with_skips")
+    return end
+
+
+def _fatal(items: Sequence[Item], name: str | None) -> tuple[Event, Traceback | None] | None:
+    """The error that ended the attempt: the first of the last cluster of uncaught ones with no progress after.
+
+    One failure is printed up to four times (old handler, `Error running job`, the traceback, its chain).
+    """
+    errors = [item for item in items if isinstance(item, Event) and item.role in ERRORS and not item.caught]
+    if not errors:
+        return None
+    last = errors[-1]
+    if _progress_after(items, name, last.place.offset) or _mid_note(items, last):
+        return None
+    tracebacks = [item for item in items if isinstance(item, Traceback)]
+    cause = _cause(errors)
+    closing = next((t for t in tracebacks if t.exception is not None and t.exception.pattern == cause.pattern), None)
+    if closing is None:
+        closing = next((t for t in reversed(tracebacks) if t.place.offset >= cause.place.offset), None)
+    return cause, closing
+
+
+def _cause(errors: Sequence[Event]) -> Event:
+    """Of the errors at the end, the one that says most: a named statement before a bare exception."""
+    named = [e for e in errors if e.role not in ("exception", "consequence")]
+    consequences = [e for e in errors if e.role == "consequence"]
+    if errors[-1].role == "consequence":
+        return errors[-1]
+    if named:
+        tail = [e for e in named if e.pattern == named[-1].pattern]
+        return max(tail, key=lambda e: (len(e.sizes_mib), -e.place.offset))
+    return consequences[-1] if consequences else errors[-1]
+
+
+def _mid_note(items: Sequence[Item], error: Event) -> bool:
+    """A bare exception line that is neither a job's error nor a traceback's end, in a run that then ended well."""
+    if error.role != "exception" or any("running_job" in carrier for carrier in error.carriers):
+        return False
+    return any(isinstance(item, Event) and _count(item, "completed") for item in items)
+
+
+def _progress_after(items: Sequence[Item], name: str | None, offset: int) -> bool:
+    """Whether training went on, or a checkpoint was saved, after `offset`."""
+    before: int | None = None
+    for item in items:
+        if isinstance(item, BarSpan) and steps.is_main(item, name):
+            if item.place.offset > offset and before is not None and item.last_n > before:
+                return True
+            before = item.last_n
+        elif isinstance(item, Event) and item.place.offset > offset and item.event == "saved_checkpoint":
+            return True
+    return False
+
+
+def _reached_total(items: Sequence[Item], name: str | None) -> bool:
+    spans = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
+    if not spans:
+        return False
+    last = spans[-1]
+    saved = any(
+        isinstance(item, Event) and item.event == "saved_checkpoint" and item.place.offset > last.place.offset
+        for item in items
+    )
+    return last.last_n >= last.total or (last.last_n == last.total - 1 and saved)
+
+
+def _is_interrupt(event: Event) -> bool:
+    return event.exception == "KeyboardInterrupt" or event.role == "stop"
+
+
+def _last(items: Sequence[Item], role: str) -> Event | None:
+    return next((item for item in reversed(items) if isinstance(item, Event) and item.role == role), None)
+
+
+def _last_traceback(items: Sequence[Item]) -> Traceback | None:
+    return next((item for item in reversed(items) if isinstance(item, Traceback)), None)
+
+
+def _count(event: Event, group: str) -> int:
+    text = event.groups.get(group)
+    digits = text.reveal() if text else ""
+    return int(digits) if digits.isdecimal() and len(digits) < 9 else 0
+
+
+def _code(event: Event) -> str:
+    text = event.groups.get("code") or event.groups.get("signal")
+    return text.reveal().lower() if text else ""

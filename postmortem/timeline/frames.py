@@ -1,0 +1,52 @@
+"""What a traceback's frames say: the phase, and whether the failing call copies to page-locked host memory."""
+
+from __future__ import annotations
+
+from postmortem.model import Frame, Traceback
+from postmortem.scan.lexicon import Lexicon
+
+
+def subject(frame: Frame) -> str:
+    """A frame as the expressions of `frame` entries see it: ``path|function|code line``."""
+    return f"{frame.path.reveal().replace(chr(92), '/')}|{frame.function}|{frame.code.reveal()}"
+
+
+def phase_of(traceback: Traceback, lexicon: Lexicon) -> tuple[str | None, Frame | None]:
+    """The phase that the weightiest frame tells (the innermost of equals), and that frame."""
+    best: tuple[int, int] | None = None
+    phase: str | None = None
+    where: Frame | None = None
+    for depth, frame in enumerate(traceback.frames):
+        text = subject(frame)
+        for item in lexicon.frames:
+            sets = item.pattern.sets
+            if sets.phase and item.match(text) and (best is None or (sets.weight, depth) >= best):
+                best, phase, where = (sets.weight, depth), sets.phase, frame
+    return phase, where
+
+
+def host_copy(traceback: Traceback, lexicon: Lexicon) -> Frame | None:
+    """The frame of AI Toolkit's own code whose call copies to the CPU or locks pages, if one does.
+
+    Only the innermost of its own frames counts: what the failing call was, not what led there.
+    """
+    for frame in reversed(traceback.frames):
+        text = subject(frame)
+        if any(item.pattern.sets.resource and item.match(text) for item in lexicon.frames):
+            return frame
+        if _own(text):
+            return None
+    return None
+
+
+def _own(text: str) -> bool:
+    path = text.split("|", 1)[0]
+    return "site-packages" not in path and "dist-packages" not in path
+
+
+def innermost_own(traceback: Traceback) -> Frame | None:
+    """The innermost frame that is not in an installed package: where the program's own code failed."""
+    for frame in reversed(traceback.frames):
+        if _own(subject(frame)):
+            return frame
+    return None

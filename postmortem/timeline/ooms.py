@@ -1,0 +1,207 @@
+"""Every out-of-memory event of an attempt: skipped, swallowed or fatal, each once, with phase and step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from postmortem.model import BarSpan, End, Event, Item, Oom, Place, Stage, Traceback
+from postmortem.scan.lexicon import Lexicon
+from postmortem.timeline import frames, steps
+
+TRAINING = ("training_step", "mid_sampling", "saving", "validation")
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """One failure as it is printed several times."""
+
+    events: list[Event] = field(default_factory=list)
+    traceback: Traceback | None = None
+
+    @property
+    def fullest(self) -> Event:
+        return max(self.events, key=lambda event: (len(event.sizes_mib), -event.place.offset))
+
+
+def collect(
+    items: Sequence[Item],
+    name: str | None,
+    stages: Sequence[Stage],
+    placement: steps.Placement,
+    end: End,
+    lexicon: Lexicon,
+) -> tuple[Oom, ...]:
+    """All OOM events among `items`, in the order of the log."""
+    found: list[Oom] = []
+    banner = 0
+    aborted = False
+    for item in items:
+        if not isinstance(item, Event):
+            continue
+        if item.role == "skip":
+            count = item.groups.get("count")
+            found.append(
+                Oom(
+                    place=item.place,
+                    pattern=item.pattern,
+                    phase="training_step",
+                    caught=True,
+                    step=placement.steps[banner],
+                    kind="gpu_oom",
+                    resource="vram",
+                    counter=int(count.reveal()[:3]) if count else None,
+                    text=item.text,
+                )
+            )
+            banner += 1
+        elif item.role == "abort" and not aborted:
+            aborted = True
+            found.append(
+                Oom(
+                    place=item.place,
+                    pattern=item.pattern,
+                    phase="training_step",
+                    caught=False,
+                    step=_abort_step(found, placement),
+                    kind="gpu_oom",
+                    resource="vram",
+                    implied=True,
+                    text=item.text,
+                )
+            )
+    for cluster in _clusters(items, name):
+        found.append(_oom(cluster, items, name, stages, placement, end, lexicon))
+    return tuple(sorted(found, key=lambda oom: oom.place.offset))
+
+
+def _abort_step(found: Sequence[Oom], placement: steps.Placement) -> int | None:
+    """The fourth in a row is the step after the third banner's, where that is known."""
+    if found and found[-1].counter is not None and found[-1].counter > 1:
+        before = found[-1].step
+        return None if before is None else before + 1
+    return placement.death_step
+
+
+def _clusters(items: Sequence[Item], name: str | None) -> list[_Cluster]:
+    clusters: list[_Cluster] = []
+    count: int | None = None
+    moved = True
+    for item in items:
+        if isinstance(item, BarSpan):
+            if steps.is_main(item, name):
+                moved = moved or (count is not None and item.last_n > count)
+                count = item.last_n
+        elif isinstance(item, Event) and item.role in ("oom", "host_oom"):
+            last = clusters[-1] if clusters else None
+            if last is None or moved or not _same(last, item):
+                clusters.append(_Cluster([item]))
+            else:
+                last.events.append(item)
+            moved = False
+        elif isinstance(item, Traceback) and item.exception is not None and clusters:
+            if item.exception.pattern == clusters[-1].events[-1].pattern and clusters[-1].traceback is None:
+                clusters[-1].traceback = item
+    return clusters
+
+
+def _same(cluster: _Cluster, event: Event) -> bool:
+    """Whether `event` repeats the failure of `cluster`: same wording, same numbers as far as both were printed."""
+    if event.caught or cluster.events[-1].caught:
+        return False
+    first = cluster.fullest
+    if first.pattern != event.pattern:
+        return event.kind == first.kind and not (event.sizes_mib and first.sizes_mib)
+    return all(event.sizes_mib[key] == first.sizes_mib[key] for key in event.sizes_mib if key in first.sizes_mib)
+
+
+def _oom(
+    cluster: _Cluster,
+    items: Sequence[Item],
+    name: str | None,
+    stages: Sequence[Stage],
+    placement: steps.Placement,
+    end: End,
+    lexicon: Lexicon,
+) -> Oom:
+    event = cluster.fullest
+    first = cluster.events[0]
+    phase = phase_at(first.place, cluster.traceback, stages, lexicon) if not event.phase else event.phase
+    kind, resource = event.kind or "gpu_oom", event.resource
+    if kind == "gpu_oom" and resource is None and cluster.traceback is not None:
+        copies = frames.host_copy(cluster.traceback, lexicon)
+        kind, resource = ("host_oom", "pinned_host") if copies else (kind, "vram")
+    fatal = end.event is not None and any(end.event.place == e.place for e in cluster.events)
+    return Oom(
+        place=event.place if len(event.sizes_mib) > len(first.sizes_mib) else first.place,
+        pattern=event.pattern,
+        phase=phase,
+        caught=event.caught or not (fatal or end.outcome in ("failed", "killed", "incomplete")),
+        step=step_at(first.place, phase, items, name, stages, placement, fatal=fatal),
+        kind=kind,
+        resource=resource,
+        sizes_mib=event.sizes_mib,
+        others_mib=event.others_mib,
+        device=event.device,
+        text=event.text,
+    )
+
+
+def phase_at(place: Place, traceback: Traceback | None, stages: Sequence[Stage], lexicon: Lexicon) -> str:
+    """The phase at `place`: what the traceback's frames say, else the last line that tells one."""
+    before = [stage for stage in stages if stage.place.offset <= place.offset]
+    by_stage = before[-1].phase if before else None
+    by_frame = frames.phase_of(traceback, lexicon)[0] if traceback is not None else None
+    if by_frame == "sampling":
+        trained = any(stage.event == "bar_main" for stage in before)
+        by_frame = "mid_sampling" if trained else "baseline_sampling"
+    if by_frame == "model_load" and by_stage == "text_encoder_load":
+        return by_stage
+    return by_frame or by_stage or "unknown"
+
+
+def step_at(
+    place: Place,
+    phase: str,
+    items: Sequence[Item],
+    name: str | None,
+    stages: Sequence[Stage],
+    placement: steps.Placement,
+    *,
+    fatal: bool,
+) -> int | None:
+    """The step in which something at `place` happened. Before the first step that is the step to come."""
+    if phase == "unknown":
+        return None
+    if phase not in TRAINING:
+        return _start(items)
+    if phase == "training_step":
+        if fatal or placement.last_bar is None:
+            return placement.death_step
+        return _count_at(place, items, name)
+    named = [
+        stage.step
+        for stage in stages
+        if stage.phase == phase and stage.place.offset <= place.offset and stage.step is not None
+    ]
+    if named:
+        return named[-1]
+    return placement.last_bar
+
+
+def _start(items: Sequence[Item]) -> int:
+    for item in items:
+        if isinstance(item, Event) and item.event == "resume_step":
+            text = item.groups.get("step")
+            digits = text.reveal() if text else ""
+            if digits.isdecimal() and len(digits) < 13:
+                return int(digits)
+    return 0
+
+
+def _count_at(place: Place, items: Sequence[Item], name: str | None) -> int | None:
+    count: int | None = None
+    for item in items:
+        if isinstance(item, BarSpan) and steps.is_main(item, name) and item.place.offset <= place.offset:
+            count = item.last_n
+    return count
