@@ -29,7 +29,8 @@ def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: st
     for oom in (*caught[:3], *caught[-2:]):
         add(oom.place, "skip" if oom.phase == "training_step" else "swallowed", oom.text)
     traceback = attempt.end.traceback
-    if traceback is not None and attempt.end_frame is not None:
+    aborted = attempt.end.event is not None and attempt.end.event.role == "abort"
+    if traceback is not None and attempt.end_frame is not None and not aborted:
         add(attempt.end_frame.place, "frame", LogText(f"{attempt.end_frame.function}: {attempt.end_frame.code.reveal()}"))
     before = [
         stage

@@ -39,6 +39,9 @@ def sizes_of(oom: Oom | None, notes: Sequence[Event]) -> tuple[dict[str, float |
         memory["reserved_unallocated"] = max(0.0, total_reserved - allocated)
     if "other_allocations" in found:
         memory["other_processes"] = found["other_allocations"]
+    own = memory["process_in_use"]
+    if own is not None and allocated is not None and own < allocated:
+        memory["process_in_use"] = None  # torch prints 0 bytes where the driver does not tell (WSL, MIG)
     _processes(memory, oom.others_mib)
     impossible = sorted(key for key, value in found.items() if value is None)
     warnings = tuple(Warning_("impossible_size", oom.place.line, {"name": name}) for name in impossible)

@@ -91,6 +91,8 @@ def _cause(attempt: Attempt) -> _Cause:
     event = end.event
     skips = [oom for oom in attempt.ooms if oom.caught and oom.phase == "training_step"]
     if end.outcome in ("failed", "killed"):
+        if event is not None and event.reason == "bad_alloc" and not attempt.has_header and attempt.phase == "unknown":
+            return _at_end(attempt, _Cause("not_memory", signature=event.pattern, confidence="medium", event=event, place=event.place))
         if event is not None and event.role in ("oom", "host_oom", "abort"):
             return _from_oom(attempt, event)
         if event is not None and event.role == "consequence" and skips and _follows(event, skips[-1], attempt):
@@ -158,7 +160,7 @@ def _follows(event: Event, skip: Oom, attempt: Attempt) -> bool:
 
 
 def _killed(attempt: Attempt, event: Event) -> _Cause:
-    kernel = event.reason == "kernel_oom"
+    kernel = event.reason in ("kernel_oom", "container_oom")
     cause = _Cause(
         "host_oom", event.resource or "host_ram", "unknown", None, event.pattern, "high" if kernel else "medium", None, event, event.place
     )

@@ -128,6 +128,7 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     set: Any = None
     op: Literal["set", "halve", "drop_largest", "scale_side", "scale_frames", "double", "multiply_by_batch_cut", "lower_bits"] = "set"
     floor: int = 1
+    given_only: bool = False
 
 
 class Remedy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

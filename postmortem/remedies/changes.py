@@ -19,6 +19,8 @@ def work_out(changes: tuple[Change, ...], config: JobConfig) -> tuple[ConfigChan
     for change in changes:
         for path in _paths(change.path, config):
             value = config.values.get(path)
+            if change.given_only and (value is None or value.source == "default"):
+                continue
             before = value.value if value else None
             after = _after(change, before, config)
             if after is not None and after != before:

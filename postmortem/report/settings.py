@@ -9,7 +9,7 @@ from postmortem.knowledge.schema import Knowledge
 from postmortem.model import JobConfig, Value
 from postmortem.pipeline import Analysis
 
-MAX_ROWS = 16
+MAX_ROWS = 12
 
 
 def that_matter(analysis: Analysis, knowledge: Knowledge) -> list[tuple[str, Any, str, int | None, bool]]:
@@ -29,7 +29,8 @@ def that_matter(analysis: Analysis, knowledge: Knowledge) -> list[tuple[str, Any
         value = config.values.get(path)
         if path not in shown and value is not None and not any(_touches(row[0], {path}) for row in rows):
             rows.append((path, value.value, value.source, value.line, True))
-    rows.sort(key=lambda row: not row[4])
+    later = {change.path for item in analysis.suggestions[1:] for change in item.changes}
+    rows.sort(key=lambda row: (not row[4], not _touches(row[0], later)))
     return rows[:MAX_ROWS]
 
 

@@ -115,12 +115,14 @@ class Recogniser:
     def _event(self, item: Compiled, found: Any, message: _Message, text: str, place: Place) -> Event:
         pattern = item.pattern
         sizes, others, device = read_sizes(item.fields, message.text)
+        groups = {name: LogText(value) for name, value in found.groupdict().items() if value is not None}
+        named = groups.get("exception")
         return Event(
             place=place,
             pattern=pattern.id,
             role=pattern.role,
             text=LogText(self._lexicon.peel_prefix(text)[:MAX_EVENT_TEXT]),
-            groups={name: LogText(value) for name, value in found.groupdict().items() if value is not None},
+            groups=groups,
             sizes_mib=sizes,
             others_mib=others,
             event=pattern.sets.event or message.event,
@@ -130,7 +132,7 @@ class Recogniser:
             caught=bool(pattern.sets.caught) or message.caught,
             reason=pattern.sets.reason,
             carriers=message.carriers,
-            exception=message.exception,
+            exception=message.exception or (named.reveal() if named else None),
             device=device,
             quoted=found.start() > 0 and not message.carriers,
         )

@@ -24,7 +24,7 @@ def build(scans: Sequence[ScanResult], lexicon: Lexicon) -> tuple[Attempt, ...]:
 
 
 def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexicon) -> Attempt:
-    items = _unquoted(items)
+    items = ooms.mark_swallowed(_unquoted(items))
     banner = _first(items, "job_banner")
     job_name = banner.groups.get("name") if banner else None
     name = steps.main_description(items, job_name.reveal() if job_name else None)
@@ -58,7 +58,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         last_line=_last_line(items, scanned),
         job_name=job_name,
         start_step=start,
-        total_steps=main[-1].total if main else None,
+        total_steps=main[-1].total if main else _number(_first(items, "total_steps"), "total"),
         last_bar=last_bar,
         last_completed_step=_last_completed(main, placement, skipped, start),
         good_steps=good,

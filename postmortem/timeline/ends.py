@@ -64,7 +64,11 @@ def _fatal(items: Sequence[Item], name: str | None) -> tuple[Event, Traceback | 
 
     One failure is printed up to four times (old handler, `Error running job`, the traceback, its chain).
     """
-    errors = [item for item in items if isinstance(item, Event) and item.role in ERRORS and not item.caught]
+    errors = [
+        item
+        for item in items
+        if isinstance(item, Event) and item.role in ERRORS and not item.caught and not _survived(items, item)
+    ]
     if not errors:
         return None
     last = errors[-1]
@@ -76,6 +80,29 @@ def _fatal(items: Sequence[Item], name: str | None) -> tuple[Event, Traceback | 
     if closing is None:
         closing = next((t for t in reversed(tracebacks) if t.place.offset >= cause.place.offset), None)
     return cause, closing
+
+
+def _survived(items: Sequence[Item], error: Event) -> bool:
+    """An error that is no verdict on the run: the program printed it and went on loading, caching or previewing.
+
+    A failed optional import, a download that is tried again. What names the job's end is never one of these.
+    """
+    if error.role not in ("exception", "other_error") or any("running_job" in carrier for carrier in error.carriers):
+        return False
+    for item in items:
+        if item.place.offset <= error.place.offset:
+            continue
+        if isinstance(item, Event) and any("running_job" in carrier for carrier in item.carriers):
+            return False
+        if isinstance(item, Event) and item.role == "marker" and item.event in _GOES_ON:
+            return True
+    return False
+
+
+_GOES_ON = frozenset(
+    "job_banner process_count load_model dataset found bucket_header caching_latents caching_text baseline model_loaded "
+    "network_created skip_first_sample".split()
+)
 
 
 def _cause(errors: Sequence[Event]) -> Event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from postmortem.model import BarSpan, End, Event, Item, Oom, Place, Stage, Traceback
 from postmortem.scan.lexicon import Lexicon
@@ -22,6 +22,42 @@ class _Cluster:
     @property
     def fullest(self) -> Event:
         return max(self.events, key=lambda event: (len(event.sizes_mib), -event.place.offset))
+
+
+_SWALLOWED_BELOW = {"optimizer_not_saved": "saving"}
+_SWALLOWED_ABOVE = {"optimizer_not_loaded": "setup"}
+_NEAR = 6
+
+
+def mark_swallowed(items: list[Item]) -> list[Item]:
+    """Errors that AI Toolkit caught around saving or loading the optimiser: a note beside them says so.
+
+    It prints the message above `Could not save optimizer`, and below `Failed to load optimizer state`.
+    """
+    marks: dict[int, str] = {}
+    for index, item in enumerate(items):
+        if not isinstance(item, Event):
+            continue
+        if item.event in _SWALLOWED_BELOW:
+            for other in range(index - 1, max(-1, index - _NEAR), -1):
+                if _is_error(items[other]):
+                    marks[other] = _SWALLOWED_BELOW[item.event]
+                    break
+        elif item.event in _SWALLOWED_ABOVE:
+            for other in range(index + 1, min(len(items), index + _NEAR)):
+                if _is_error(items[other]):
+                    marks[other] = _SWALLOWED_ABOVE[item.event]
+                    break
+    if not marks:
+        return items
+    return [
+        replace(item, caught=True, phase=marks[index]) if index in marks and isinstance(item, Event) else item
+        for index, item in enumerate(items)
+    ]
+
+
+def _is_error(item: Item) -> bool:
+    return isinstance(item, Event) and item.role in ("oom", "host_oom", "exception", "other_error")
 
 
 def collect(
