@@ -7,15 +7,15 @@ AI Toolkit's own 0-based ``step_num``, lines are 1-based and count line feeds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from postmortem.text import LogText
 
 
 # --- scan -------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where something stands: 1-based physical line, byte offset of the segment, and which file."""
 
     line: int
@@ -23,16 +23,15 @@ class Place:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One line (or part of one) that an entry of the knowledge base claims."""
 
     place: Place
     pattern: str
     role: str
     text: LogText
-    groups: Mapping[str, LogText] = field(default_factory=dict)
-    sizes_mib: Mapping[str, float | None] = field(default_factory=dict)
+    groups: Mapping[str, LogText] = msgspec.field(default_factory=dict)
+    sizes_mib: Mapping[str, float | None] = msgspec.field(default_factory=dict)
     others_mib: tuple[float, ...] = ()
     event: str | None = None
     kind: str | None = None
@@ -46,8 +45,7 @@ class Event:
     quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BarSpan:
+class BarSpan(msgspec.Struct, frozen=True):
     """Consecutive draws of one progress bar with no other event between them, folded.
 
     `n` counts as the bar counts. `unproven` holds the half-open ranges of counts that the bar left
@@ -73,8 +71,7 @@ class BarSpan:
     last_proven: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """One frame of a Python traceback, with the code line if the log shows it."""
 
     place: Place
@@ -83,8 +80,7 @@ class Frame:
     code: LogText
 
 
-@dataclass(frozen=True, slots=True)
-class Traceback:
+class Traceback(msgspec.Struct, frozen=True):
     """One Python traceback: its frames, outermost first, and the place of its exception line, if it came."""
 
     place: Place
@@ -92,8 +88,7 @@ class Traceback:
     exception: Event | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigDump:
+class ConfigDump(msgspec.Struct, frozen=True):
     """The process config as AI Toolkit prints it; `value` is None when the JSON is damaged or cut off.
 
     `lines` maps dotted paths (``train.batch_size``, ``datasets[0].resolution``) to physical lines.
@@ -108,17 +103,15 @@ class ConfigDump:
 Item = Event | BarSpan | Traceback | ConfigDump
 
 
-@dataclass(frozen=True, slots=True)
-class Warning_:
+class Warning_(msgspec.Struct, frozen=True):
     """Something that the reader of a report should know about the input; `values` fill its text."""
 
     id: str
     line: int | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ScanResult:
+class ScanResult(msgspec.Struct, frozen=True):
     """All that one log says, in file order, with its size."""
 
     source: str
@@ -128,12 +121,11 @@ class ScanResult:
     trainers: Mapping[str, tuple[int, Place]]
     warnings: tuple[Warning_, ...] = ()
     last_text: LogText = LogText("")
-    excerpts: Mapping[int, LogText] = field(default_factory=dict)
+    excerpts: Mapping[int, LogText] = msgspec.field(default_factory=dict)
 
 
 # --- timeline ---------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True):
     """One batch shape of one dataset at one resolution, as the log prints it; sizes in pixels."""
 
     dataset: LogText
@@ -155,8 +147,7 @@ class Bucket:
         return self.width * self.height * max(1, self.frames)
 
 
-@dataclass(frozen=True, slots=True)
-class Oom:
+class Oom(msgspec.Struct, frozen=True):
     """One out-of-memory event, skipped (`caught`), swallowed or fatal, with its step where the log allows it."""
 
     place: Place
@@ -167,15 +158,14 @@ class Oom:
     kind: str
     resource: str | None
     counter: int | None = None
-    sizes_mib: Mapping[str, float | None] = field(default_factory=dict)
+    sizes_mib: Mapping[str, float | None] = msgspec.field(default_factory=dict)
     others_mib: tuple[float, ...] = ()
     device: int | None = None
     implied: bool = False
     text: LogText = LogText("")
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """From here on the program was in `phase`; `text` is the line that says so."""
 
     place: Place
@@ -185,8 +175,7 @@ class Stage:
     step: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(msgspec.Struct, frozen=True):
     """How an attempt ended, as far as the log says."""
 
     outcome: str
@@ -195,8 +184,7 @@ class End:
     traceback: Traceback | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepTimes:
+class StepTimes(msgspec.Struct, frozen=True):
     """Seconds per step before and after a lasting change, worked out from the bar's own clock."""
 
     before_s: float
@@ -205,8 +193,7 @@ class StepTimes:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One try of one job: from its start to the next start or the end of the log."""
 
     index: int
@@ -247,8 +234,7 @@ class Attempt:
 
 
 # --- config -----------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """One effective setting: what it is, which source said so, and the line there (None for a default)."""
 
     value: Any
@@ -256,8 +242,7 @@ class Value:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobConfig:
+class JobConfig(msgspec.Struct, frozen=True):
     """The effective settings of the process that ran; empty `values` means that no config is known."""
 
     values: Mapping[str, Value]
@@ -277,8 +262,7 @@ class JobConfig:
 
 
 # --- diagnosis --------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A claim's proof: the line in the log, what it proves, and its text."""
 
     line: int
@@ -287,16 +271,14 @@ class Evidence:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FactorFound:
+class FactorFound(msgspec.Struct, frozen=True):
     """A circumstance that contributed, by its knowledge id."""
 
     id: str
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class BucketOdds:
+class BucketOdds(msgspec.Struct, frozen=True):
     """How well one bucket's share of the batches fits the observed rate of skips."""
 
     bucket: Bucket
@@ -304,8 +286,7 @@ class BucketOdds:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, frozen=True):
     """What the run died of, with confidence and proof. `class_` is None where the contract says null."""
 
     kind: str
@@ -331,8 +312,7 @@ class Diagnosis:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(msgspec.Struct, frozen=True):
     """One edit of the job config: the dotted path as it stands in the file, from which value to which."""
 
     path: str
@@ -340,8 +320,7 @@ class ConfigChange:
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(msgspec.Struct, frozen=True):
     """One fix for this run, with why it stands where it stands."""
 
     rank: int
@@ -351,11 +330,10 @@ class Suggestion:
     guide: str | None
     url: str | None
     source: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class NotHelping:
+class NotHelping(msgspec.Struct, frozen=True):
     """A popular fix that cannot touch this failure, and why."""
 
     id: str

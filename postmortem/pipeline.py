@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from postmortem.diagnosis import diagnose
 from postmortem.jobconfig import ConfigText, effective
@@ -26,8 +27,7 @@ class NoSuchAttempt(ValueError):
         self.count = count
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One log to read: the name that evidence cites, its encoding, its UTF-8 chunks."""
 
     name: str
@@ -35,8 +35,7 @@ class Source:
     chunks: Iterable[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(msgspec.Struct, frozen=True):
     """Everything that is known of a run, for the report to put into words."""
 
     source: str

@@ -1,31 +1,39 @@
-"""The commands, one file each; this one only lists them."""
+"""The commands, one file each; this one only lists them, and loads the one that is asked for."""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import typer
 
-from postmortem.cli import analyze, explain, patterns, schema
+COMMANDS = ("analyze", "explain", "patterns", "schema")
+"""Each is a module of this package: a function of that name, or a Typer app called `app`."""
 
-app = typer.Typer(
-    name="postmortem",
-    help="Why an AI Toolkit training run died of memory, and what to change first.\n\n"
-    "A bare path or a pipe means `analyze`: postmortem run.log · postmortem output/my_lora/ · … 2>&1 | postmortem",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 no memory failure · 1 a memory failure was found · 2 bad usage · 3 unreadable or not a log.",
-)
-app.command("analyze")(analyze.analyze)
-app.command("explain")(explain.explain)
-app.command("schema")(schema.schema)
-app.add_typer(patterns.app, name="patterns")
+_HELP = """Why an AI Toolkit training run died of memory, and what to change first.
+
+A bare path or a pipe means `analyze`: postmortem run.log · postmortem output/my_lora/ · … 2>&1 | postmortem"""
 
 
-@app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
-    if version:
-        from postmortem import __version__
+def build(wanted: str | None) -> typer.Typer:
+    """The command line with the one command `wanted`, or with all of them (for the help)."""
+    app = typer.Typer(
+        name="postmortem",
+        help=_HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="Exit status: 0 no memory failure · 1 a memory failure was found · 2 bad usage · 3 unreadable or not a log.",
+    )
+    for name in COMMANDS if wanted is None else (wanted,):
+        module = import_module(f"postmortem.cli.{name}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(getattr(module, name))
+    app.callback()(_root)
+    return app
 
-        typer.echo(f"postmortem {__version__}")
-        raise typer.Exit(0)
+
+def _root() -> None:
+    """Only here so that a single command keeps its name."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-COMMANDS = ("analyze", "explain", "patterns", "schema")
-"""Commands that exist; anything else in the first place is a path."""
-_OWN_OPTIONS = ("--help", "-h", "--version", "--install-completion", "--show-completion")
+_OWN_OPTIONS = ("--help", "-h")
 
 
 def main() -> None:
@@ -25,6 +23,8 @@ def with_default(arguments: list[str], *, piped: bool) -> list[str]:
     """`arguments` with `analyze` put in front where the user left the command out."""
     if not arguments:
         return ["analyze", "-"] if piped else ["--help"]
+    from postmortem.cli.app import COMMANDS
+
     first = arguments[0]
     if first in COMMANDS or first in _OWN_OPTIONS:
         return arguments
@@ -33,10 +33,11 @@ def with_default(arguments: list[str], *, piped: bool) -> list[str]:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return the exit status."""
-    from postmortem.cli.app import app
+    from postmortem.cli.app import COMMANDS, build
     from postmortem.cli.errors import Failure
 
     try:
+        app = build(arguments[0] if arguments[0] in COMMANDS else None)
         result = app(args=arguments, prog_name="postmortem", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Failure as failure:
@@ -54,16 +55,14 @@ def run(arguments: list[str]) -> int:
 
 
 def _usage_or_bug(error: Exception) -> int:
-    import click
-
+    """Typer's own errors are usage errors; anything else is a fault of ours, and said to be one."""
     from postmortem.text import printable
 
-    if isinstance(error, click.exceptions.Exit):
-        return int(error.exit_code)
-    if isinstance(error, click.exceptions.Abort):
-        return 130
-    if isinstance(error, click.ClickException):
-        sys.stderr.write(f"postmortem: {printable(error.format_message())} (see `postmortem --help`)\n")
+    if isinstance(error, typer_exit()):
+        return int(getattr(error, "exit_code", 0))
+    shown = getattr(error, "format_message", None)
+    if callable(shown):
+        sys.stderr.write(f"postmortem: {printable(str(shown()))} (see `postmortem --help`)\n")
         return 2
     if os.environ.get("POSTMORTEM_DEBUG"):
         raise error
@@ -71,3 +70,10 @@ def _usage_or_bug(error: Exception) -> int:
         f"postmortem: internal error ({type(error).__name__}); please report it. POSTMORTEM_DEBUG=1 shows where.\n"
     )
     return 3
+
+
+def typer_exit() -> tuple[type[BaseException], ...]:
+    """What Typer raises to leave early."""
+    import typer
+
+    return (typer.Exit, typer.Abort)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from postmortem.cli.errors import Failure
@@ -16,6 +15,8 @@ def write(text: str, target: Path | None) -> None:
     if target is None:
         _stdout(text)
         return
+    import tempfile
+
     name = ""
     try:
         folder = target.parent

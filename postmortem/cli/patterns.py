@@ -38,7 +38,7 @@ def list_(
 @app.command("test")
 def test(pack: Optional[Path] = _PACK) -> int:
     """Run every entry's examples; fail when one stops holding, two claim one line, or texts or sources are missing."""
-    from postmortem.knowledge.selftest import problems
+    from postmortem.selftest import problems
 
     base = common.knowledge(pack)
     found = problems(base)

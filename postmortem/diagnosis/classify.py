@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
+
+import msgspec
 
 from postmortem.model import Attempt, Bucket, BucketOdds, Oom
 
@@ -18,8 +19,7 @@ _FEW_LARGEST = 0.6
 """The few largest buckets: at most this share of all batches."""
 
 
-@dataclass(frozen=True, slots=True)
-class Classified:
+class Classified(msgspec.Struct, frozen=True):
     """The class, whether it is inferred, and what was worked out on the way."""
 
     class_: str | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from postmortem.diagnosis import conditions, evidence, facts, memory
 from postmortem.diagnosis.classify import Classified, classify
@@ -15,8 +16,7 @@ MEMORY_KINDS = frozenset({"gpu_oom", "host_oom", "vram_spill"})
 _NEAR_LINES = 400
 
 
-@dataclass(slots=True)
-class _Cause:
+class _Cause(msgspec.Struct):
     """What the attempt died of, before it is put into words."""
 
     kind: str

@@ -6,9 +6,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from postmortem.intake import decode
 from postmortem.intake.errors import IntakeError
@@ -22,8 +23,7 @@ _OLD_LOG = re.compile(r"(\d{1,6})_log\.txt")
 _LOG_NAMES = ("log.txt",)
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile:
+class LogFile(msgspec.Struct, frozen=True):
     """One log: the name that evidence cites, its encoding, and how to read it (UTF-8 chunks) once."""
 
     name: str
@@ -31,15 +31,14 @@ class LogFile:
     chunks: Callable[[], Iterator[bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Intake:
+class Intake(msgspec.Struct, frozen=True):
     """What the user gave, opened: logs oldest first (the last is the newest) and configs, most trusted first."""
 
     source: str
     logs: tuple[LogFile, ...]
     configs: tuple[ConfigText, ...] = ()
     folder: Path | None = None
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = msgspec.field(default_factory=tuple)
 
 
 def open_stream(stream: BinaryIO, source: str = "-") -> Intake:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from postmortem.jobconfig.parse import ConfigProblem, RawConfig, parse
 from postmortem.knowledge.schema import Knowledge, Setting
@@ -18,8 +19,7 @@ MAX_DIFFERENCES = 12
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigText:
+class ConfigText(msgspec.Struct, frozen=True):
     """A config file as text, with the short name under which the report cites it."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 MAX_CHARS = 2_000_000
 MAX_DEPTH = 60
@@ -21,12 +22,11 @@ class ConfigProblem(ValueError):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
-class RawConfig:
+class RawConfig(msgspec.Struct, frozen=True):
     """The process settings as given, with the line of each dotted path, and the job's name."""
 
     settings: Mapping[str, Any]
-    lines: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, int] = msgspec.field(default_factory=dict)
     job_name: str | None = None
     duplicates: tuple[tuple[str, int], ...] = ()
 

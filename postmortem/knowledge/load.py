@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +131,8 @@ def _cache_file(key: str) -> Path | None:
 
 def _store(target: Path, content: bytes) -> None:
     """Write the cache whole or not at all; a cache that cannot be written is no error."""
+    import tempfile
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".knowledge-")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from postmortem.model import Event, Place
 from postmortem.scan.lexicon import STATEMENTS, Compiled, Lexicon, ordered
@@ -14,8 +15,7 @@ from postmortem.text import LogText
 MAX_EVENT_TEXT = 2000
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(msgspec.Struct):
     """What is left of a segment once carriers are peeled, and what they said."""
 
     text: str
@@ -67,6 +67,10 @@ class Recogniser:
                 carriers=message.carriers,
                 exception=message.exception,
             )
+
+    def message(self, text: str) -> str:
+        """What is left of a line without its carriers; for testing entries against each other."""
+        return self._peel(text).text
 
     def _claim(self, text: str, entries: list[Compiled]) -> tuple[Compiled, Any] | None:
         for item in entries:

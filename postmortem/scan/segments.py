@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 MAX_TEXT = 16 * 1024
 """Longest text segment that is read, in bytes; the rest of a longer one is passed over."""
@@ -20,8 +21,7 @@ _CUT = re.compile(rb"[\r\n]+")
 _BLANK = re.compile(rb"(?:\x1b\[[0-9;]*[A-Za-z]|[\s\x00])*\Z")
 
 
-@dataclass(slots=True)
-class Text:
+class Text(msgspec.Struct):
     """A piece of text between cuts and bars."""
 
     raw: bytes
@@ -29,8 +29,7 @@ class Text:
     offset: int
 
 
-@dataclass(slots=True)
-class Draw:
+class Draw(msgspec.Struct):
     """One drawn bar: what stands before it on its segment, and its raw bytes."""
 
     description: bytes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+import msgspec
 
 from postmortem.model import BarSpan, End, Event, Item, Oom, Traceback
 from postmortem.timeline import steps
@@ -55,7 +56,7 @@ def end_of(items: Sequence[Item], name: str | None) -> End:
 def settle(end: End, found: Sequence[Oom], main: Sequence[BarSpan]) -> End:
     """The end once the OOMs are known: a run that came through with dropped batches says so."""
     if end.outcome == "completed" and any(oom.caught and oom.phase == "training_step" for oom in found):
-        return replace(end, outcome="completed_with_skips")
+        return msgspec.structs.replace(end, outcome="completed_with_skips")
     return end
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from postmortem.model import BarSpan, End, Event, Item, Oom, Place, Stage, Traceback
 from postmortem.scan.lexicon import Lexicon
@@ -12,11 +13,10 @@ from postmortem.timeline import frames, steps
 TRAINING = ("training_step", "mid_sampling", "saving", "validation")
 
 
-@dataclass(slots=True)
-class _Cluster:
+class _Cluster(msgspec.Struct):
     """One failure as it is printed several times."""
 
-    events: list[Event] = field(default_factory=list)
+    events: list[Event] = msgspec.field(default_factory=list)
     traceback: Traceback | None = None
 
     @property
@@ -51,7 +51,7 @@ def mark_swallowed(items: list[Item]) -> list[Item]:
     if not marks:
         return items
     return [
-        replace(item, caught=True, phase=marks[index]) if index in marks and isinstance(item, Event) else item
+        msgspec.structs.replace(item, caught=True, phase=marks[index]) if index in marks and isinstance(item, Event) else item
         for index, item in enumerate(items)
     ]
 

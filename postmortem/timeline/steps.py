@@ -9,15 +9,15 @@ nothing, the step stays unknown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from postmortem.model import BarSpan, Event, Item
 
 MAX_UNPROVEN = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """The steps of the banners, in order, and how they were found."""
 
     steps: tuple[int | None, ...]

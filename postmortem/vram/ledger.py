@@ -7,13 +7,13 @@ unexplained. What the message does not say stays None; the remainder is shown, n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 _CARDS_GIB = (4, 6, 8, 10, 11, 12, 16, 20, 22, 24, 32, 40, 48, 64, 80, 94, 96, 128, 141, 180, 192, 256, 288)
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(msgspec.Struct, frozen=True):
     """One balance of a card. `unexplained` is what the other lines leave of the capacity; never below zero.
 
     `overdrawn` is how much PyTorch holds beyond the capacity: the driver has moved it to system memory.

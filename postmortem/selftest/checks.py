@@ -1,0 +1,197 @@
+"""Every entry must hold on its own examples, claim its lines alone, and have texts and a source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import regex
+
+from postmortem.diagnosis.conditions import ConditionError, parse
+from postmortem.knowledge.schema import Knowledge, Pattern, Remedy
+from postmortem.model import Place
+from postmortem.scan.lexicon import STATEMENTS, Compiled, Lexicon
+from postmortem.scan.recognise import Recogniser
+from postmortem.text import strip_escapes
+
+_PLACE = re.compile(r"\{([\w.]+)\}")
+_LANGUAGES = ("en", "ko")
+
+
+def problems(knowledge: Knowledge) -> list[str]:
+    """All that is wrong with the knowledge base, a line each; empty when it holds."""
+    found = [
+        *_compile(knowledge),
+        *_examples(knowledge),
+        *_conditions(knowledge),
+        *_sources(knowledge),
+        *_texts(knowledge),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _compile(knowledge: Knowledge) -> Iterator[str]:
+    for pattern in knowledge.patterns:
+        for name, source in (("regex", pattern.regex), *pattern.fields.items()):
+            try:
+                regex.compile(source)
+            except regex.error as error:
+                yield f"{pattern.id}: {name}: not an expression: {error}"
+    for redaction in knowledge.redactions:
+        expression = regex.compile(redaction.regex)
+        for example in redaction.examples.match:
+            if not expression.search(example):
+                yield f"{redaction.id}: does not hide anything in its example: {example[:80]}"
+        for example in redaction.examples.no_match:
+            if expression.search(example):
+                yield f"{redaction.id}: hides what it must not: {example[:80]}"
+
+
+def _examples(knowledge: Knowledge) -> Iterator[str]:
+    """Each example goes through the same recogniser as a log line, against all entries at once."""
+    lexicon = Lexicon(knowledge)
+    recogniser = Recogniser(lexicon, "")
+    for pattern in knowledge.patterns:
+        if not pattern.examples.match:
+            yield f"{pattern.id}: has no example that must match"
+        if pattern.role in STATEMENTS or pattern.role in ("marker", "trainer"):
+            yield from _line_examples(pattern, lexicon, recogniser)
+        else:
+            yield from _bare_examples(pattern, lexicon)
+
+
+def _line_examples(pattern: Pattern, lexicon: Lexicon, recogniser: Recogniser) -> Iterator[str]:
+    for example in pattern.examples.match:
+        claims = _claims(example, lexicon, recogniser)
+        if pattern.id not in claims:
+            yield f"{pattern.id}: no longer claims its example ({', '.join(claims) or 'nothing does'}): {example[:100]}"
+        rivals = _rivals(pattern, example, lexicon)
+        if rivals:
+            yield f"{pattern.id}: {', '.join(rivals)} claim(s) the same line: {example[:100]}"
+    for example in pattern.examples.no_match:
+        if pattern.id in _claims(example, lexicon, recogniser):
+            yield f"{pattern.id}: claims what it must not: {example[:100]}"
+
+
+def _claims(example: str, lexicon: Lexicon, recogniser: Recogniser) -> list[str]:
+    line = strip_escapes(example)
+    raw = line.encode()
+    entries = {item for anchor, items in lexicon.anchored.items() if anchor in raw for item in items}
+    return [event.pattern for event in recogniser(line, Place(1, 0), entries)]
+
+
+def _rivals(pattern: Pattern, example: str, lexicon: Lexicon) -> list[str]:
+    """Other entries of the same layer that match the same message, with no order between the two."""
+    if pattern.role == "trainer":
+        return []
+    recogniser = Recogniser(lexicon, "")
+    bare = lexicon.peel_prefix(strip_escapes(example))
+    message = bare if pattern.role == "marker" else recogniser.message(bare)
+    found: list[str] = []
+    raw = message.encode()
+    own = Compiled(pattern)
+    if own.match(message) is None:
+        return []
+    for anchor, items in lexicon.anchored.items():
+        if anchor not in raw:
+            continue
+        for item in items:
+            other = item.pattern
+            same_layer = (other.role == "marker") == (pattern.role == "marker") and other.role != "trainer"
+            if other.id == pattern.id or not same_layer or not item.match(message):
+                continue
+            if other.id not in pattern.yields_to and pattern.id not in other.yields_to:
+                found.append(other.id)
+    return sorted(set(found))
+
+
+def _bare_examples(pattern: Pattern, lexicon: Lexicon) -> Iterator[str]:
+    """Prefixes, carriers, bars and frames are matched on their own."""
+    compiled = Compiled(pattern)
+    for example in pattern.examples.match:
+        line = example if pattern.role in ("prefix", "bar", "frame") else lexicon.peel_prefix(example)
+        found = _search(compiled, line)
+        if found is None:
+            yield f"{pattern.id}: no longer matches its example: {example[:100]}"
+        elif pattern.anchors and not any(anchor in example for anchor in pattern.anchors):
+            yield f"{pattern.id}: none of its anchors is in its example: {example[:100]}"
+    for example in pattern.examples.no_match:
+        if _search(compiled, example) is not None:
+            yield f"{pattern.id}: matches what it must not: {example[:100]}"
+
+
+def _search(compiled: Compiled, line: str) -> object:
+    if compiled.pattern.role == "frame" or compiled.pattern.sets.event == "bar_syntax":
+        return regex.compile(compiled.pattern.regex).search(line)
+    return compiled.match(line)
+
+
+def _conditions(knowledge: Knowledge) -> Iterator[str]:
+    def check(owner: str, conditions: tuple[str, ...]) -> Iterator[str]:
+        for condition in conditions:
+            try:
+                parse(condition)
+            except ConditionError as error:
+                yield f"{owner}: {error}"
+
+    for factor in knowledge.factors:
+        yield from check(factor.id, factor.when)
+    for remedy in knowledge.remedies:
+        yield from check(remedy.id, remedy.requires)
+        for rule in (*remedy.offer, *remedy.will_not_help):
+            yield from check(remedy.id, rule.when)
+    settings = {setting.path for setting in knowledge.settings}
+    for remedy in knowledge.remedies:
+        for change in remedy.changes:
+            if change.path not in settings:
+                yield f"{remedy.id}: changes {change.path}, which settings.yaml does not have"
+
+
+def _sources(knowledge: Knowledge) -> Iterator[str]:
+    groups = (knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes)
+    for entries in groups:
+        for entry in entries:
+            if not entry.source.strip():
+                yield f"{entry.id}: has no source"
+    for setting in knowledge.settings:
+        if not setting.source.strip():
+            yield f"{setting.path}: has no source"
+
+
+def _needed(knowledge: Knowledge) -> Iterator[str]:
+    """The text keys that entries must have in every language."""
+    for pattern in knowledge.patterns:
+        if pattern.role in STATEMENTS:
+            yield f"signature.{pattern.id}"
+    for factor in knowledge.factors:
+        yield f"factor.{factor.id}"
+    for entry in knowledge.classes:
+        yield f"{entry.what}.{entry.id}.title"
+        yield f"{entry.what}.{entry.id}.explain"
+    for remedy in knowledge.remedies:
+        yield from _remedy_keys(remedy)
+
+
+def _remedy_keys(remedy: Remedy) -> Iterator[str]:
+    for part in ("title", "ui", "cost", "explain"):
+        yield f"remedy.{remedy.id}.{part}"
+    for rule in remedy.offer:
+        yield f"remedy.{remedy.id}.why.{rule.why}"
+    for rule in remedy.will_not_help:
+        yield f"remedy.{remedy.id}.not.{rule.why}"
+
+
+def _texts(knowledge: Knowledge) -> Iterator[str]:
+    for lang in _LANGUAGES:
+        if lang not in knowledge.texts:
+            yield f"text/{lang}: missing"
+    languages = knowledge.texts
+    every = {key for texts in languages.values() for key in texts} | set(_needed(knowledge))
+    for lang, texts in languages.items():
+        for key in sorted(every - set(texts)):
+            yield f"text/{lang}: {key} is missing"
+    reference = languages.get("en", {})
+    for lang, texts in languages.items():
+        for key, text in texts.items():
+            if key in reference and set(_PLACE.findall(text)) != set(_PLACE.findall(reference[key])):
+                yield f"text/{lang}: {key} has other placeholders than text/en"
