@@ -103,7 +103,7 @@ class ConfigDump(msgspec.Struct, frozen=True):
 Item = Event | BarSpan | Traceback | ConfigDump
 
 
-class Warning_(msgspec.Struct, frozen=True):
+class Notice(msgspec.Struct, frozen=True):
     """Something that the reader of a report should know about the input; `values` fill its text."""
 
     id: str
@@ -119,7 +119,7 @@ class ScanResult(msgspec.Struct, frozen=True):
     bytes: int
     lines: int
     trainers: Mapping[str, tuple[int, Place]]
-    warnings: tuple[Warning_, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     last_text: LogText = LogText("")
     excerpts: Mapping[int, LogText] = msgspec.field(default_factory=dict)
 
@@ -230,7 +230,7 @@ class Attempt(msgspec.Struct, frozen=True):
     end_frame: Frame | None = None
     main_bar_place: Place | None = None
     main_bar_text: LogText = LogText("")
-    warnings: tuple[Warning_, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
 
 # --- config -----------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class JobConfig(msgspec.Struct, frozen=True):
 
     values: Mapping[str, Value]
     sources: tuple[str, ...]
-    warnings: tuple[Warning_, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     job_name: LogText | None = None
 
     @property
@@ -307,7 +307,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     trainer: str | None
     outcome: str
     facts: Mapping[str, Any]
-    warnings: tuple[Warning_, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     suspects: tuple[BucketOdds, ...] = ()
     missing: tuple[str, ...] = ()
 

@@ -8,7 +8,7 @@ import msgspec
 
 from postmortem.diagnosis import diagnose
 from postmortem.jobconfig import ConfigText, effective
-from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, ScanResult, Suggestion, Warning_
+from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, Notice, ScanResult, Suggestion
 from postmortem.remedies import plan
 from postmortem.scan import Lexicon, scan
 from postmortem.timeline import build
@@ -48,7 +48,7 @@ class Analysis(msgspec.Struct, frozen=True):
     suggestions: tuple[Suggestion, ...]
     not_helping: tuple[NotHelping, ...]
     ledger: Ledger
-    warnings: tuple[Warning_, ...]
+    warnings: tuple[Notice, ...]
 
 
 def analyse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -21,13 +21,15 @@ MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
 
 def analyze(
     path: str = typer.Argument("-", metavar="[PATH|-]", help="A log, a run folder, or - for standard input."),
-    config: Optional[Path] = typer.Option(None, "--config", help="The job config (YAML or JSON), if the log does not hold it."),
+    config: Path | None = typer.Option(
+        None, "--config", help="The job config (YAML or JSON), if the log does not hold it."
+    ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
-    out: Optional[Path] = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
     lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
-    attempt: Optional[int] = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input."),
-    pack: Optional[Path] = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
-    redact: Optional[bool] = typer.Option(
+    attempt: int | None = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input."),
+    pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
+    redact: bool | None = typer.Option(
         None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
     ),
     exit_zero: bool = typer.Option(False, "--exit-zero", help="Exit with 0 also when a memory failure was found."),
@@ -111,4 +113,6 @@ def _render(report: Report, base: Knowledge, format: common.Format, *, to_file: 
 
     colour = output.colour_stdout() and not to_file
     ascii_only = not to_file and not output.unicode_stdout()
-    return terminal.render(report, texts, width=80 if to_file else output.columns(), colour=colour, ascii_only=ascii_only)
+    return terminal.render(
+        report, texts, width=80 if to_file else output.columns(), colour=colour, ascii_only=ascii_only
+    )

@@ -23,7 +23,7 @@ def build(wanted: str | None) -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Exit status: 0 no memory failure · 1 a memory failure was found · 2 bad usage · 3 unreadable or not a log.",
+        epilog="Exit status: 0 no memory failure · 1 memory failure found · 2 bad usage · 3 unreadable or not a log.",
     )
     for name in COMMANDS if wanted is None else (wanted,):
         module = import_module(f"postmortem.cli.{name}")

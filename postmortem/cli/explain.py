@@ -17,7 +17,9 @@ WIDTH = 78
 
 
 def explain(
-    ident: str = typer.Argument("", metavar="ID", help="A failure class, kind, phase, remedy, topic or pattern; none lists them."),
+    ident: str = typer.Argument(
+        "", metavar="ID", help="A failure class, kind, phase, remedy, topic or pattern; none lists them."
+    ),
     lang: str = typer.Option("en", "--lang", help="en or ko."),
 ) -> int:
     """Explain one failure class, remedy, topic or pattern."""
@@ -28,7 +30,12 @@ def explain(
     if not ident:
         output.write(_list(base, texts), None)
         return 0
-    found = _class(base, ident, texts) or _remedy(base, ident, texts) or _pattern(base, ident, texts) or _factor(base, ident, texts)
+    found = (
+        _class(base, ident, texts)
+        or _remedy(base, ident, texts)
+        or _pattern(base, ident, texts)
+        or _factor(base, ident, texts)
+    )
     if found is None:
         known = [*_idents(base), *(item.id for item in base.patterns)]
         near = difflib.get_close_matches(ident, known, n=1)
@@ -39,7 +46,11 @@ def explain(
 
 
 def _idents(base: Knowledge) -> list[str]:
-    return [*dict.fromkeys(item.id for item in base.classes), *(item.id for item in base.remedies), *(f.id for f in base.factors)]
+    return [
+        *dict.fromkeys(item.id for item in base.classes),
+        *(item.id for item in base.remedies),
+        *(f.id for f in base.factors),
+    ]
 
 
 def _list(base: Knowledge, texts: Texts) -> str:
@@ -62,7 +73,9 @@ def _class(base: Knowledge, ident: str, texts: Texts) -> str | None:
         if texts.has(f"{what}.{ident}.explain"):
             title = texts(f"{what}.{ident}.title")
             source = next((item.source for item in base.classes if item.id == ident), "")
-            parts.append(_page(title, [texts(f"{what}.{ident}.explain")], source and f"{texts('section.source')}: {source}"))
+            parts.append(
+                _page(title, [texts(f"{what}.{ident}.explain")], source and f"{texts('section.source')}: {source}")
+            )
     return "\n".join(parts) or None
 
 
@@ -92,7 +105,11 @@ def _pattern(base: Knowledge, ident: str, texts: Texts) -> str | None:
         return None
     body = [f"{item.role} · {item.status}" + (f" · {item.versions}" if item.versions else "")]
     facts = item.sets
-    said = [f"{name} = {getattr(facts, name)}" for name in ("kind", "resource", "phase", "event", "reason", "trainer") if getattr(facts, name)]
+    said = [
+        f"{name} = {getattr(facts, name)}"
+        for name in ("kind", "resource", "phase", "event", "reason", "trainer")
+        if getattr(facts, name)
+    ]
     if said:
         body.append(", ".join(said))
     body.append(item.regex)
@@ -120,4 +137,6 @@ def _page(title: str, body: list[str], foot: str) -> str:
 
 def _wrap(text: str) -> list[str]:
     wide = any(ord(char) > 0x1100 for char in text)
-    return textwrap.wrap(text, WIDTH // 2 + 6 if wide else WIDTH, break_on_hyphens=False, break_long_words=False) or [""]
+    return textwrap.wrap(text, WIDTH // 2 + 6 if wide else WIDTH, break_on_hyphens=False, break_long_words=False) or [
+        ""
+    ]

@@ -35,7 +35,9 @@ def write(text: str, target: Path | None) -> None:
     except OSError as error:
         if name:
             Path(name).unlink(missing_ok=True)
-        raise Failure(f"{printable(str(target))}: cannot write: {(error.strerror or type(error).__name__).lower()}") from None
+        raise Failure(
+            f"{printable(str(target))}: cannot write: {(error.strerror or type(error).__name__).lower()}"
+        ) from None
 
 
 def _stdout(text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional
 
 import typer
 
@@ -15,8 +14,8 @@ _PACK = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of pa
 
 @app.command("list")
 def list_(
-    role: Optional[str] = typer.Option(None, "--role", help="Only patterns of this role."),
-    pack: Optional[Path] = _PACK,
+    role: str | None = typer.Option(None, "--role", help="Only patterns of this role."),
+    pack: Path | None = _PACK,
 ) -> int:
     """List every entry: id, role or section, what it says, status."""
     base = common.knowledge(pack)
@@ -36,7 +35,7 @@ def list_(
 
 
 @app.command("test")
-def test(pack: Optional[Path] = _PACK) -> int:
+def test(pack: Path | None = _PACK) -> int:
     """Run every entry's examples; fail when one stops holding, two claim one line, or texts or sources are missing."""
     from postmortem.selftest import problems
 

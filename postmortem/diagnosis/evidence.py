@@ -8,7 +8,9 @@ from postmortem.text import LogText
 MAX_LINES = 12
 
 
-def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: str, config: JobConfig) -> tuple[Evidence, ...]:
+def collect(
+    attempt: Attempt, place: Place | None, event: Event | None, kind: str, config: JobConfig
+) -> tuple[Evidence, ...]:
     """Evidence for a verdict that stands on `place` (and on the final `event`, if another)."""
     found: dict[tuple[int, str], Evidence] = {}
 
@@ -31,7 +33,11 @@ def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: st
     traceback = attempt.end.traceback
     aborted = attempt.end.event is not None and attempt.end.event.role == "abort"
     if traceback is not None and attempt.end_frame is not None and not aborted:
-        add(attempt.end_frame.place, "frame", LogText(f"{attempt.end_frame.function}: {attempt.end_frame.code.reveal()}"))
+        add(
+            attempt.end_frame.place,
+            "frame",
+            LogText(f"{attempt.end_frame.function}: {attempt.end_frame.code.reveal()}"),
+        )
     before = [
         stage
         for stage in attempt.stages

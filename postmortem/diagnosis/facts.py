@@ -65,21 +65,31 @@ def job_facts(config: JobConfig, attempt: Attempt, family: Family | None) -> dic
     facts["job.num_frames"] = max((frame for frame in frames if isinstance(frame, int)), default=None)
     facts["job.video"] = (facts["job.num_frames"] or 1) > 1 or bool(family and family.media == "video" and not frames)
     facts.update(_preview_facts(config))
-    facts["job.controls"] = sum(1 for key in config.values if re.fullmatch(r"datasets\[\d+\]\.control_path(_\d)?", key) and config.get(key))
+    facts["job.controls"] = sum(
+        1 for key in config.values if re.fullmatch(r"datasets\[\d+\]\.control_path(_\d)?", key) and config.get(key)
+    )
     on_disk = list(_all(config, "datasets", "cache_latents_to_disk"))
     in_memory = list(_all(config, "datasets", "cache_latents"))
     facts["job.latents_on_disk"] = bool(on_disk) and all(value is True for value in on_disk)
-    facts["job.latents_cached"] = facts["job.latents_on_disk"] or (bool(in_memory) and all(value is True for value in in_memory))
+    facts["job.latents_cached"] = facts["job.latents_on_disk"] or (
+        bool(in_memory) and all(value is True for value in in_memory)
+    )
     facts["job.workers"] = max((n for n in _all(config, "datasets", "num_workers") if isinstance(n, int)), default=None)
-    facts["job.prefetch"] = max((n for n in _all(config, "datasets", "prefetch_factor") if isinstance(n, int)), default=None)
-    facts["job.preservation"] = bool(config.get("train.diff_output_preservation") or config.get("train.blank_prompt_preservation"))
+    facts["job.prefetch"] = max(
+        (n for n in _all(config, "datasets", "prefetch_factor") if isinstance(n, int)), default=None
+    )
+    facts["job.preservation"] = bool(
+        config.get("train.diff_output_preservation") or config.get("train.blank_prompt_preservation")
+    )
     te_cached = config.get("train.cache_text_embeddings") or any(_all(config, "datasets", "cache_text_embeddings"))
     facts["job.te_cached"] = bool(te_cached)
     facts["job.te_resident"] = not (te_cached or config.get("train.unload_text_encoder"))
     rank = config.get("network.linear")
     facts["job.rank"] = rank if isinstance(rank, int) else None
     optimizer = config.get("train.optimizer")
-    facts["job.optimizer_8bit"] = bool(isinstance(optimizer, str) and ("8" in optimizer or optimizer.lower() in ("adafactor", "automagic")))
+    facts["job.optimizer_8bit"] = bool(
+        isinstance(optimizer, str) and ("8" in optimizer or optimizer.lower() in ("adafactor", "automagic"))
+    )
     facts["job.quantized"] = bool(config.get("model.quantize"))
     bits = _BITS.search(str(config.get("model.qtype") or "").split("|")[0])
     facts["job.quant_bits"] = int(bits[1]) if bits and facts["job.quantized"] else None
@@ -100,7 +110,9 @@ def _preview_facts(config: JobConfig) -> dict[str, Any]:
     sides = [side for size in sizes for side in size[:2] if isinstance(side, int)]
     return {
         "job.preview_side": max(sides, default=None),
-        "job.preview_pixels": max((w * h for w, h, _ in sizes if isinstance(w, int) and isinstance(h, int)), default=None),
+        "job.preview_pixels": max(
+            (w * h for w, h, _ in sizes if isinstance(w, int) and isinstance(h, int)), default=None
+        ),
         "job.sample_frames": max((f for _, _, f in sizes if isinstance(f, int)), default=None),
     }
 
@@ -142,7 +154,11 @@ def _all(config: JobConfig, head: str, name: str) -> Iterator[Any]:
     for index in range(200):
         value = config.values.get(f"{head}[{index}].{name}")
         if value is None:
-            if f"{head}[{index}].folder_path" not in config.values and index and f"{head}[{index}].resolution" not in config.values:
+            if (
+                f"{head}[{index}].folder_path" not in config.values
+                and index
+                and f"{head}[{index}].resolution" not in config.values
+            ):
                 return
             continue
         if value.value is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from postmortem.model import Event, Oom, Warning_
+from postmortem.model import Event, Notice, Oom
 
 KEYS = (
     "tried_to_allocate",
@@ -25,7 +25,7 @@ _TABLE_LINES = 12
 _OWN_SLACK_MIB = 64.0
 
 
-def sizes_of(oom: Oom | None, notes: Sequence[Event]) -> tuple[dict[str, float | None], tuple[Warning_, ...]]:
+def sizes_of(oom: Oom | None, notes: Sequence[Event]) -> tuple[dict[str, float | None], tuple[Notice, ...]]:
     """The `memory` block of the report, and warnings about impossible numbers."""
     memory: dict[str, float | None] = dict.fromkeys(KEYS)
     if oom is None:
@@ -44,7 +44,7 @@ def sizes_of(oom: Oom | None, notes: Sequence[Event]) -> tuple[dict[str, float |
         memory["process_in_use"] = None  # torch prints 0 bytes where the driver does not tell (WSL, MIG)
     _processes(memory, oom.others_mib)
     impossible = sorted(key for key, value in found.items() if value is None)
-    warnings = tuple(Warning_("impossible_size", oom.place.line, {"name": name}) for name in impossible)
+    warnings = tuple(Notice("impossible_size", oom.place.line, {"name": name}) for name in impossible)
     return memory, warnings
 
 

@@ -10,7 +10,7 @@ import msgspec
 from postmortem.diagnosis import conditions, evidence, facts, memory
 from postmortem.diagnosis.classify import Classified, classify
 from postmortem.knowledge.schema import Family, Knowledge
-from postmortem.model import Attempt, Diagnosis, Event, FactorFound, JobConfig, Oom, Place, Warning_
+from postmortem.model import Attempt, Diagnosis, Event, FactorFound, JobConfig, Notice, Oom, Place
 
 MEMORY_KINDS = frozenset({"gpu_oom", "host_oom", "vram_spill"})
 _NEAR_LINES = 400
@@ -92,7 +92,10 @@ def _cause(attempt: Attempt) -> _Cause:
     skips = [oom for oom in attempt.ooms if oom.caught and oom.phase == "training_step"]
     if end.outcome in ("failed", "killed"):
         if event is not None and event.reason == "bad_alloc" and not attempt.has_header and attempt.phase == "unknown":
-            return _at_end(attempt, _Cause("not_memory", signature=event.pattern, confidence="medium", event=event, place=event.place))
+            return _at_end(
+                attempt,
+                _Cause("not_memory", signature=event.pattern, confidence="medium", event=event, place=event.place),
+            )
         if event is not None and event.role in ("oom", "host_oom", "abort"):
             return _from_oom(attempt, event)
         if event is not None and event.role == "consequence" and skips and _follows(event, skips[-1], attempt):
@@ -100,15 +103,15 @@ def _cause(attempt: Attempt) -> _Cause:
         if event is not None and (event.role == "kill" or end.outcome == "killed"):
             return _killed(attempt, event)
         if event is not None and event.role in ("crash", "exit"):
-            return _at_end(attempt, _Cause("unknown", signature=event.pattern, confidence="medium", event=event, place=event.place))
+            return _at_end(
+                attempt, _Cause("unknown", signature=event.pattern, confidence="medium", event=event, place=event.place)
+            )
         if event is not None:
             return _at_end(attempt, _Cause("not_memory", signature=event.pattern, event=event, place=event.place))
         return _at_end(attempt, _Cause("unknown", confidence="low", place=end.place))
     if skips:
         first = skips[0]
-        return _Cause(
-            "gpu_oom", "vram", "training_step", first.step, first.pattern, "high", first, None, first.place
-        )
+        return _Cause("gpu_oom", "vram", "training_step", first.step, first.pattern, "high", first, None, first.place)
     loose = [oom for oom in attempt.ooms if not oom.caught]
     if loose and end.outcome == "incomplete":
         return _of(attempt, loose[-1], None)
@@ -162,7 +165,15 @@ def _follows(event: Event, skip: Oom, attempt: Attempt) -> bool:
 def _killed(attempt: Attempt, event: Event) -> _Cause:
     kernel = event.reason in ("kernel_oom", "container_oom")
     cause = _Cause(
-        "host_oom", event.resource or "host_ram", "unknown", None, event.pattern, "high" if kernel else "medium", None, event, event.place
+        "host_oom",
+        event.resource or "host_ram",
+        "unknown",
+        None,
+        event.pattern,
+        "high" if kernel else "medium",
+        None,
+        event,
+        event.place,
     )
     return _at_end(attempt, cause)
 
@@ -219,7 +230,9 @@ def _backend(signature: str | None) -> str | None:
     return "cuda" if signature.startswith(("torch.", "cuda", "toolkit.")) else None
 
 
-def _headline(cause: _Cause, classified: Classified, attempt: Attempt, known: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _headline(
+    cause: _Cause, classified: Classified, attempt: Attempt, known: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
     key = cause.kind
     if cause.kind in ("gpu_oom", "host_oom"):
         key = f"{cause.kind}.{classified.class_ or 'unknown'}"
@@ -248,34 +261,45 @@ def _headline(cause: _Cause, classified: Classified, attempt: Attempt, known: Ma
     return key, values
 
 
-def _warnings(attempt: Attempt, cause: _Cause, history: Sequence[Attempt]) -> list[Warning_]:
-    found: list[Warning_] = []
+def _warnings(attempt: Attempt, cause: _Cause, history: Sequence[Attempt]) -> list[Notice]:
+    found: list[Notice] = []
     for earlier in history:
         if any(not oom.caught for oom in earlier.ooms) or earlier.end.outcome in ("failed", "killed"):
             oom = next((o for o in earlier.ooms if not o.caught), None) or (earlier.ooms[-1] if earlier.ooms else None)
             found.append(
-                Warning_(
+                Notice(
                     "superseded_attempt",
                     earlier.first_line,
-                    {"attempt": earlier.index, "outcome": earlier.end.outcome, "phase": oom.phase if oom else earlier.phase, "memory": oom is not None},
+                    {
+                        "attempt": earlier.index,
+                        "outcome": earlier.end.outcome,
+                        "phase": oom.phase if oom else earlier.phase,
+                        "memory": oom is not None,
+                    },
                 )
             )
     if attempt.buffered:
-        found.append(Warning_("buffered_log", None, {}))
+        found.append(Notice("buffered_log", None, {}))
     if attempt.excerpt_bars and any(oom.caught for oom in attempt.ooms):
-        found.append(Warning_("thinned_bars", None, {}))
+        found.append(Notice("thinned_bars", None, {}))
     if cause.kind == "not_memory" and any(oom.kind == "gpu_oom" for oom in attempt.ooms):
-        found.append(Warning_("skips_before_other_error", None, {"count": sum(1 for oom in attempt.ooms if oom.caught)}))
+        found.append(Notice("skips_before_other_error", None, {"count": sum(1 for oom in attempt.ooms if oom.caught)}))
     if cause.kind == "none" and attempt.step_times is not None:
         times = attempt.step_times
-        found.append(Warning_("slowdown", times.place.line, {"factor": round(times.after_s / times.before_s, 1), "step": times.from_step}))
+        found.append(
+            Notice(
+                "slowdown",
+                times.place.line,
+                {"factor": round(times.after_s / times.before_s, 1), "step": times.from_step},
+            )
+        )
     for note in attempt.notes:
         if note.event == "nan":
-            found.append(Warning_("nan_loss", note.place.line, {}))
+            found.append(Notice("nan_loss", note.place.line, {}))
             break
     for oom in attempt.ooms:
         if oom.caught and oom.phase != "training_step":
-            found.append(Warning_(f"swallowed_{oom.phase}", oom.place.line, {}))
+            found.append(Notice(f"swallowed_{oom.phase}", oom.place.line, {}))
             break
     return [*found, *attempt.warnings]
 
@@ -288,7 +312,9 @@ def _missing(attempt: Attempt, config: JobConfig, cause: _Cause, sizes: Mapping[
     if not config.known:
         missing.append("config")
     if cause.kind == "gpu_oom" and sizes.get("gpu_total") is None:
-        missing.append("sizes_swallowed" if cause.oom is not None and (cause.oom.caught or cause.oom.implied) else "sizes")
+        missing.append(
+            "sizes_swallowed" if cause.oom is not None and (cause.oom.caught or cause.oom.implied) else "sizes"
+        )
     if cause.phase == "unknown":
         missing.append("traceback")
     if cause.kind == "host_oom" and attempt.end.outcome == "killed":

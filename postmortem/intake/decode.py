@@ -31,7 +31,7 @@ def what_binary(head: bytes) -> str | None:
     if sniff(head) not in ("utf-8",):
         return None
     sample = head[:HEAD]
-    odd = sum(sample.count(bytes([code])) for code in (*range(0, 7), *range(14, 27), *range(28, 32)))
+    odd = sum(sample.count(bytes([code])) for code in (*range(7), *range(14, 27), *range(28, 32)))
     if sample and odd > max(8, len(sample) // 50):
         return "binary data"
     return None

@@ -101,9 +101,13 @@ def _folder(path: Path) -> Intake:
         old = path / "logs"
         if old.is_dir():
             numbered = sorted(
-                (int(found[1]), entry) for entry in old.iterdir() if (found := _OLD_LOG.fullmatch(entry.name)) and entry.is_file()
+                (int(found[1]), entry)
+                for entry in old.iterdir()
+                if (found := _OLD_LOG.fullmatch(entry.name)) and entry.is_file()
             )
-            logs.extend(_file(entry, f"logs/{entry.name}") for _, entry in numbered[-MAX_OLD_LOGS:] if entry.stat().st_size)
+            logs.extend(
+                _file(entry, f"logs/{entry.name}") for _, entry in numbered[-MAX_OLD_LOGS:] if entry.stat().st_size
+            )
         if newest.is_file():
             logs.append(_file(newest, "log.txt"))
         elif not logs:
@@ -116,7 +120,9 @@ def _folder(path: Path) -> Intake:
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     if not logs:
-        raise IntakeError(f"{_shown(path)}: no log.txt in this folder; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
+        raise IntakeError(
+            f"{_shown(path)}: no log.txt in this folder; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log"
+        )
     return Intake(str(path), tuple(logs), _configs(path), path)
 
 
@@ -167,7 +173,9 @@ def _read_head(stream: BinaryIO, source: str) -> bytes:
 
 def _require_text(head: bytes, source: str) -> None:
     if not head.strip():
-        raise IntakeError(f"{printable_name(source)}: empty; capture the run with `python run.py CONFIG 2>&1 | tee run.log`")
+        raise IntakeError(
+            f"{printable_name(source)}: empty; capture the run with `python run.py CONFIG 2>&1 | tee run.log`"
+        )
     what = decode.what_binary(head)
     if what:
         raise IntakeError(f"{printable_name(source)}: {what}, not a log; give the text that the run printed")

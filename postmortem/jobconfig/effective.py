@@ -9,7 +9,7 @@ import msgspec
 
 from postmortem.jobconfig.parse import ConfigProblem, RawConfig, parse
 from postmortem.knowledge.schema import Knowledge, Setting
-from postmortem.model import ConfigDump, JobConfig, Value, Warning_
+from postmortem.model import ConfigDump, JobConfig, Notice, Value
 from postmortem.text import LogText
 
 DEFAULT = "default"
@@ -31,11 +31,11 @@ def effective(dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: K
 
     Files that cannot be read become warnings, and so do settings on which the sources disagree.
     """
-    warnings: list[Warning_] = []
+    warnings: list[Notice] = []
     raws: list[tuple[str, RawConfig]] = []
     if dump is not None:
         if dump.value is None:
-            warnings.append(Warning_("dump_damaged", dump.place.line))
+            warnings.append(Notice("dump_damaged", dump.place.line))
         else:
             raws.append((LOG, RawConfig(dump.value, dump.lines)))
     for file in files:
@@ -43,11 +43,17 @@ def effective(dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: K
             raw = parse(file.text)
         except ConfigProblem as problem:
             warnings.append(
-                Warning_("config_damaged", None, {"file": LogText(file.name), "line": problem.line, "problem": LogText(problem.problem)})
+                Notice(
+                    "config_damaged",
+                    None,
+                    {"file": LogText(file.name), "line": problem.line, "problem": LogText(problem.problem)},
+                )
             )
             continue
         for key, line in raw.duplicates:
-            warnings.append(Warning_("config_duplicate_key", None, {"file": LogText(file.name), "line": line, "key": LogText(key)}))
+            warnings.append(
+                Notice("config_duplicate_key", None, {"file": LogText(file.name), "line": line, "key": LogText(key)})
+            )
         raws.append((file.name, raw))
     if not raws:
         return JobConfig({}, (), tuple(warnings))
@@ -147,7 +153,7 @@ def _clean(value: Any, setting: Setting) -> Any:
     return value if isinstance(value, list) and len(value) < 64 else bool(value)
 
 
-def _differences(ran: Mapping[str, Value], other: Mapping[str, Value], name: str) -> Iterator[Warning_]:
+def _differences(ran: Mapping[str, Value], other: Mapping[str, Value], name: str) -> Iterator[Notice]:
     count = 0
     for path in sorted(set(ran) | set(other)):
         mine = ran.get(path)
@@ -159,6 +165,6 @@ def _differences(ran: Mapping[str, Value], other: Mapping[str, Value], name: str
         count += 1
         if count > MAX_DIFFERENCES:
             return
-        yield Warning_(
+        yield Notice(
             "config_differs", mine.line, {"path": path, "ran": mine.value, "file": LogText(name), "other": theirs.value}
         )

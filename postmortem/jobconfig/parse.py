@@ -69,7 +69,9 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ConfigProblem(f"not JSON: {getattr(error, 'msg', 'broken number')}", getattr(error, "lineno", None)) from None
+        raise ConfigProblem(
+            f"not JSON: {getattr(error, 'msg', 'broken number')}", getattr(error, "lineno", None)
+        ) from None
 
 
 def _process(value: Mapping[str, Any], lines: Mapping[str, int], duplicates: tuple[tuple[str, int], ...]) -> RawConfig:

@@ -123,7 +123,7 @@ def _cache_file(key: str) -> Path | None:
         return None
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     try:
-        folder = Path(base) if base and os.path.isabs(base) else Path.home() / ".cache"
+        folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
     except RuntimeError:
         return None
     return folder / "postmortem" / f"knowledge-{key}.json"
@@ -138,7 +138,7 @@ def _store(target: Path, content: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".knowledge-")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.replace(name, target)
+        Path(name).replace(target)
         for old in target.parent.glob("knowledge-*.json"):
             if old != target and old.stat().st_mtime < target.stat().st_mtime - 7 * 86400:
                 old.unlink(missing_ok=True)

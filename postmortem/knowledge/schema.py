@@ -121,12 +121,17 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     unknown_ok: bool = False
 
 
+Operation = Literal[
+    "set", "halve", "drop_largest", "scale_side", "scale_frames", "double", "multiply_by_batch_cut", "lower_bits"
+]
+
+
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One config edit. Exactly one operation is given; `path` may hold `[]` for every list element."""
 
     path: str
     set: Any = None
-    op: Literal["set", "halve", "drop_largest", "scale_side", "scale_frames", "double", "multiply_by_batch_cut", "lower_bits"] = "set"
+    op: Operation = "set"
     floor: int = 1
     given_only: bool = False
 

@@ -14,7 +14,9 @@ TOOLKIT = "ai-toolkit"
 _MEMORY = ("gpu_oom", "host_oom", "vram_spill")
 
 
-def plan(diagnosis: Diagnosis, config: JobConfig, knowledge: Knowledge) -> tuple[tuple[Suggestion, ...], tuple[NotHelping, ...]]:
+def plan(
+    diagnosis: Diagnosis, config: JobConfig, knowledge: Knowledge
+) -> tuple[tuple[Suggestion, ...], tuple[NotHelping, ...]]:
     """The fixes for `diagnosis`, best first, and the popular ones that will not help.
 
     Another trainer's run gets none: these are AI Toolkit's settings. Neither does a failure that is not

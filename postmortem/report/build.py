@@ -7,7 +7,7 @@ from typing import Any
 
 from postmortem import __version__
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Suggestion, Value, Warning_
+from postmortem.model import Attempt, Notice, Suggestion, Value
 from postmortem.pipeline import Analysis
 from postmortem.report import document as doc
 from postmortem.report.settings import that_matter
@@ -44,10 +44,17 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             outcome=diagnosis.outcome,
         ),
         failure=_failure(analysis, texts),
-        memory=doc.Memory(**{key: _round(value) for key, value in diagnosis.memory_mib.items()}, device=diagnosis.device),
+        memory=doc.Memory(
+            **{key: _round(value) for key, value in diagnosis.memory_mib.items()}, device=diagnosis.device
+        ),
         oom_events=[
             doc.OomEvent(
-                line=oom.place.line, step=oom.step, phase=oom.phase, caught=oom.caught, signature=oom.pattern, bucket=None
+                line=oom.place.line,
+                step=oom.step,
+                phase=oom.phase,
+                caught=oom.caught,
+                signature=oom.pattern,
+                bucket=None,
             )
             for oom in attempt.ooms[:MAX_OOMS]
         ],
@@ -70,7 +77,9 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             for item in analysis.not_helping
         ],
         suspects=[
-            doc.SuspectItem(bucket=odd.bucket.label, files=odd.bucket.files, batches=odd.batches, share=round(odd.share, 4))
+            doc.SuspectItem(
+                bucket=odd.bucket.label, files=odd.bucket.files, batches=odd.batches, share=round(odd.share, 4)
+            )
             for odd in diagnosis.suspects
         ],
         settings=[
@@ -103,7 +112,9 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
             )
             for item in diagnosis.evidence
         ],
-        factors=[doc.FactorItem(id=item.id, text=texts(f"factor.{item.id}", item.values)) for item in diagnosis.factors],
+        factors=[
+            doc.FactorItem(id=item.id, text=texts(f"factor.{item.id}", item.values)) for item in diagnosis.factors
+        ],
     )
 
 
@@ -118,7 +129,8 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
         id=item.id,
         title=texts(f"remedy.{item.id}.title"),
         changes=[
-            doc.ChangeItem(path=change.path, from_=_quoted(change.before), to=_quoted(change.after)) for change in item.changes
+            doc.ChangeItem(path=change.path, from_=_quoted(change.before), to=_quoted(change.after))
+            for change in item.changes
         ],
         why=texts(f"remedy.{item.id}.why.{item.why}", item.facts),
         saving=None,
@@ -184,7 +196,9 @@ def _timeline(attempt: Attempt) -> Iterator[doc.TimelineItem]:
             rows.append((stage.place.offset, item))
         last = key
     for oom in attempt.ooms:
-        event = "oom_skipped" if oom.caught and oom.phase == "training_step" else "oom_swallowed" if oom.caught else "oom"
+        event = (
+            "oom_skipped" if oom.caught and oom.phase == "training_step" else "oom_swallowed" if oom.caught else "oom"
+        )
         rows.append(
             (
                 oom.place.offset,
@@ -227,7 +241,7 @@ def _ledger(analysis: Analysis) -> doc.LedgerPart:
     )
 
 
-def _warning(item: Warning_, texts: Texts) -> doc.WarningItem:
+def _warning(item: Notice, texts: Texts) -> doc.WarningItem:
     return doc.WarningItem(id=item.id, text=texts(f"warning.{item.id}", item.values), line=item.line)
 
 

@@ -19,7 +19,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-class Tool(_Part):
+class Tool(_Part, frozen=True, kw_only=True):
     """The program that made the report."""
 
     name: str
@@ -27,7 +27,7 @@ class Tool(_Part):
     patterns: str
 
 
-class Input(_Part):
+class Input(_Part, frozen=True, kw_only=True):
     """What was read. `attempts` counts all in the input; `attempt` is the one reported, from 1."""
 
     source: LogText
@@ -38,7 +38,7 @@ class Input(_Part):
     attempt: int
 
 
-class Run(_Part):
+class Run(_Part, frozen=True, kw_only=True):
     """The run as far as the log tells; steps are AI Toolkit's own 0-based step numbers."""
 
     trainer: str | None
@@ -51,7 +51,7 @@ class Run(_Part):
     outcome: str
 
 
-class EvidenceItem(_Part):
+class EvidenceItem(_Part, frozen=True, kw_only=True):
     """One log line that proves something; `source` is the file in the run folder."""
 
     line: int
@@ -61,14 +61,14 @@ class EvidenceItem(_Part):
     source: LogText
 
 
-class FactorItem(_Part):
+class FactorItem(_Part, frozen=True, kw_only=True):
     """A circumstance that contributed."""
 
     id: str
     text: str
 
 
-class Failure(_Part, rename={"class_": "class"}):
+class Failure(_Part, frozen=True, kw_only=True, rename={"class_": "class"}):
     """The verdict. `class` is null where kind or phase leave it open."""
 
     kind: str
@@ -83,7 +83,7 @@ class Failure(_Part, rename={"class_": "class"}):
     factors: list[FactorItem]
 
 
-class Memory(_Part):
+class Memory(_Part, frozen=True, kw_only=True):
     """Sizes of the event that the verdict stands on, MiB; null where the log does not say."""
 
     tried_to_allocate: float | None
@@ -96,7 +96,7 @@ class Memory(_Part):
     device: int | None
 
 
-class OomEvent(_Part):
+class OomEvent(_Part, frozen=True, kw_only=True):
     """One OOM: skipped or swallowed (`caught`), or fatal."""
 
     line: int
@@ -107,7 +107,7 @@ class OomEvent(_Part):
     bucket: str | None
 
 
-class BucketItem(_Part):
+class BucketItem(_Part, frozen=True, kw_only=True):
     """One batch shape that the log lists."""
 
     dataset: LogText
@@ -116,7 +116,7 @@ class BucketItem(_Part):
     resolution: int | None
 
 
-class SettingItem(_Part):
+class SettingItem(_Part, frozen=True, kw_only=True):
     """One effective setting: `source` is `log`, a file's name, or `default`."""
 
     value: Any
@@ -124,14 +124,14 @@ class SettingItem(_Part):
     line: int | None
 
 
-class ConfigPart(_Part):
+class ConfigPart(_Part, frozen=True, kw_only=True):
     """The effective settings."""
 
     sources: list[LogText]
     values: dict[str, SettingItem]
 
 
-class ChangeItem(_Part, rename={"from_": "from"}):
+class ChangeItem(_Part, frozen=True, kw_only=True, rename={"from_": "from"}):
     """One edit of the config."""
 
     path: str
@@ -139,14 +139,14 @@ class ChangeItem(_Part, rename={"from_": "from"}):
     to: Any
 
 
-class Saving(_Part):
+class Saving(_Part, frozen=True, kw_only=True):
     """Predicted saving, GiB."""
 
     low: float
     high: float
 
 
-class Guide(_Part):
+class Guide(_Part, frozen=True, kw_only=True):
     """Where the advice stands."""
 
     section: str | None
@@ -154,7 +154,7 @@ class Guide(_Part):
     source: str
 
 
-class RemedyItem(_Part):
+class RemedyItem(_Part, frozen=True, kw_only=True):
     """One fix, best first."""
 
     rank: int
@@ -170,7 +170,7 @@ class RemedyItem(_Part):
     evidence: list[int]
 
 
-class UselessItem(_Part):
+class UselessItem(_Part, frozen=True, kw_only=True):
     """A popular fix that cannot touch this failure."""
 
     id: str
@@ -178,7 +178,7 @@ class UselessItem(_Part):
     why: str
 
 
-class TimelineItem(_Part):
+class TimelineItem(_Part, frozen=True, kw_only=True):
     """One thing that happened."""
 
     line: int
@@ -188,7 +188,7 @@ class TimelineItem(_Part):
     text: LogText
 
 
-class LedgerPart(_Part):
+class LedgerPart(_Part, frozen=True, kw_only=True):
     """The card's memory at the failure, MiB: a sum whose remainder is `unexplained`."""
 
     capacity: float | None
@@ -202,7 +202,7 @@ class LedgerPart(_Part):
     source: str | None
 
 
-class WarningItem(_Part):
+class WarningItem(_Part, frozen=True, kw_only=True):
     """Something the reader should know about the input."""
 
     id: str
@@ -210,7 +210,7 @@ class WarningItem(_Part):
     line: int | None
 
 
-class SuspectItem(_Part):
+class SuspectItem(_Part, frozen=True, kw_only=True):
     """A bucket that may be the one: its batches an epoch and their share of all."""
 
     bucket: str
@@ -219,14 +219,14 @@ class SuspectItem(_Part):
     share: float
 
 
-class CaptureItem(_Part):
+class CaptureItem(_Part, frozen=True, kw_only=True):
     """What to capture next time, because this log did not hold it."""
 
     id: str
     text: str
 
 
-class SettingRow(_Part):
+class SettingRow(_Part, frozen=True, kw_only=True):
     """A setting that matters for this failure; `first_fix` if the first fix changes it."""
 
     path: str
@@ -236,7 +236,7 @@ class SettingRow(_Part):
     first_fix: bool
 
 
-class Report(_Part):
+class Report(_Part, frozen=True, kw_only=True):
     """Everything, in the order of the contract."""
 
     schema_version: str

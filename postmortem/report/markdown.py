@@ -6,6 +6,7 @@ from postmortem.report import encode
 from postmortem.report.document import RemedyItem, Report
 from postmortem.report.terminal import card_line, origin, suspect_lines, when, when_label
 from postmortem.report.texts import Texts, size
+from postmortem.text import LogText
 
 
 def render(report: Report, texts: Texts) -> str:
@@ -15,7 +16,14 @@ def render(report: Report, texts: Texts) -> str:
         lines += [f"**{texts('section.first_fix')}**", "", *_remedy(report.remedies[0], texts), ""]
     inside = _details(report, texts)
     if inside:
-        lines += ["<details>", f"<summary>{encode.markdown_plain(texts('section.details'))}</summary>", "", *inside, "</details>", ""]
+        lines += [
+            "<details>",
+            f"<summary>{encode.markdown_plain(texts('section.details'))}</summary>",
+            "",
+            *inside,
+            "</details>",
+            "",
+        ]
     return "\n".join(lines).strip("\n") + "\n"
 
 
@@ -67,7 +75,8 @@ def _details(report: Report, texts: Texts) -> list[str]:
     lines: list[str] = []
     if report.failure.evidence:
         shown = [
-            f"{item.line}: {encode.terminal(item.text, 220).strip()}   <- {item.says}" for item in report.failure.evidence
+            f"{item.line}: {encode.terminal(item.text, 220).strip()}   <- {item.says}"
+            for item in report.failure.evidence
         ]
         lines += [f"**{plain(texts('section.evidence'))}**", "", encode.markdown_fence(shown, "text"), ""]
     if report.ledger.capacity or report.memory.tried_to_allocate is not None:
@@ -77,7 +86,7 @@ def _details(report: Report, texts: Texts) -> list[str]:
     if report.settings:
         lines += [f"**{plain(texts('section.settings'))}**", "", "| | | |", "|---|---|---|"]
         for row in report.settings:
-            value = encode.markdown_table_code(_text(encode.value(row.value)), 80)
+            value = encode.markdown_table_code(LogText(encode.value(row.value)), 80)
             lines.append(f"| `{row.path}` | {value} | {plain(origin(row.source.reveal(), row.line, texts))} |")
         lines.append("")
     if report.remedies[1:]:
@@ -100,7 +109,15 @@ def _details(report: Report, texts: Texts) -> list[str]:
 
 def _memory(report: Report, texts: Texts) -> list[str]:
     rows: list[str] = []
-    for name in ("capacity", "other_processes", "non_pytorch", "allocated", "reserved_unallocated", "unexplained", "free"):
+    for name in (
+        "capacity",
+        "other_processes",
+        "non_pytorch",
+        "allocated",
+        "reserved_unallocated",
+        "unexplained",
+        "free",
+    ):
         mib = getattr(report.ledger, name)
         if mib is not None:
             rows.append(f"| {encode.markdown_plain(texts(f'memory.{name}'))} | {size(mib)} |")
@@ -112,7 +129,3 @@ def _memory(report: Report, texts: Texts) -> list[str]:
 
 def _numbered(text: str, line: int | None, texts: Texts) -> str:
     return f"{text} ({texts('section.line')} {line})" if line else text
-
-
-def _text(shown: str) -> "encode.LogText":
-    return encode.LogText(shown)

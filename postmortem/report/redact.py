@@ -1,4 +1,4 @@
-"""Hide what is personal or secret in a report that leaves the machine. What to hide is data (patterns/redaction.yaml)."""
+"""Hide what is personal or secret in a report that leaves the machine. What to hide is data: redaction.yaml."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ def that_matter(analysis: Analysis, knowledge: Knowledge) -> list[tuple[str, Any
             rows.append((path, value.value, value.source, value.line, _touches(path, touched)))
     shown = {row[0] for row in rows}
     for path in sorted(touched):
-        value = config.values.get(path)
-        if path not in shown and value is not None and not any(_touches(row[0], {path}) for row in rows):
-            rows.append((path, value.value, value.source, value.line, True))
+        changed = config.values.get(path)
+        if path not in shown and changed is not None and not any(_touches(row[0], {path}) for row in rows):
+            rows.append((path, changed.value, changed.source, changed.line, True))
     later = {change.path for item in analysis.suggestions[1:] for change in item.changes}
     rows.sort(key=lambda row: (not row[4], not _touches(row[0], later)))
     return rows[:MAX_ROWS]
@@ -45,7 +45,9 @@ def _found(pattern: str, config: JobConfig) -> list[tuple[str, Value]]:
         return [(pattern, value)] if value is not None and value.value is not None else []
     head, tail = pattern.split("[]", 1)
     expression = re.compile(re.escape(head) + r"\[\d+\]" + re.escape(tail))
-    found = [(path, value) for path, value in config.values.items() if expression.fullmatch(path) and value.value is not None]
+    found = [
+        (path, value) for path, value in config.values.items() if expression.fullmatch(path) and value.value is not None
+    ]
     if len(found) > 1 and all(value.value == found[0][1].value for _, value in found):
         return [(pattern, found[0][1])]
     return found[:4]

@@ -92,7 +92,9 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
     names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, run.trainer]
     if report.input.attempts > 1:
         names.append(texts("word.attempt_of", {"attempt": report.input.attempt, "attempts": report.input.attempts}))
-    table.add_row(_label(texts("section.run")), Text(" · ".join(name for name in names if name) or texts("word.log_does_not_say")))
+    table.add_row(
+        _label(texts("section.run")), Text(" · ".join(name for name in names if name) or texts("word.log_does_not_say"))
+    )
     table.add_row(_label(texts(when_label(report))), Text(when(report, texts)))
     card = card_line(report, texts)
     if card:

@@ -39,22 +39,23 @@ class Fold:
         self._reset(place)
 
     def _reset(self, place: Place) -> None:
+        self._source = place.source
         self._place = place
-        self._last = place
+        self._last = (place.line, place.offset)
         self._first_n = self.n if self.n is not None else 0
         self._draws = 0
         self._unproven: list[tuple[int, int]] = []
-        self._samples: list[tuple[int, float]] = []
+        self._samples: list[tuple[int, bytes]] = []
         self._stride = 1
-        self._end: tuple[int, float] | None = None
+        self._elapsed = b""
 
-    def draw(self, n: int, elapsed: bytes, postfix: bytes, place: Place) -> None:
+    def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int) -> None:
         """Take in one draw of the bar at count `n`."""
-        if self._draws == 0:
-            self._place = place
+        if not self._draws:
+            self._place = Place(line, offset, self._source)
             self._first_n = n
         self._draws += 1
-        self._last = place
+        self._last = (line, offset)
         previous = self.n
         if previous is None:
             self._start_n = n
@@ -73,9 +74,9 @@ class Fold:
                     self._start_proofs += 1
         self.n = n
         self._postfix = postfix
-        self._end = (n, seconds(elapsed))
+        self._elapsed = elapsed
         if self._draws % self._stride == 0:
-            self._samples.append(self._end)
+            self._samples.append((n, elapsed))
             if len(self._samples) >= MAX_SAMPLES:
                 self._samples = self._samples[::2]
                 self._stride *= 2
@@ -91,19 +92,20 @@ class Fold:
         if not self._draws or self.n is None:
             return None
         samples = self._samples
-        if self._end is not None and (not samples or samples[-1] != self._end):
-            samples = [*samples, self._end]
+        if not samples or samples[-1] != (self.n, self._elapsed):
+            samples = [*samples, (self.n, self._elapsed)]
+        last = Place(*self._last, self._source)
         postfix = (self._postfix or b"").decode("utf-8", "replace").lstrip(", ")
         span = BarSpan(
             place=self._place,
-            last_place=self._last,
+            last_place=last,
             description=LogText(self.description),
             total=self.total,
             first_n=self._first_n,
             last_n=self.n,
             draws=self._draws,
             unproven=tuple(self._unproven),
-            samples=tuple(samples),
+            samples=tuple((n, seconds(clock)) for n, clock in samples),
             postfix=LogText(postfix),
             main=self.main,
             event=self.event,
@@ -112,5 +114,5 @@ class Fold:
             start_n=self._start_n,
             last_proven=self._proven >= self.n,
         )
-        self._reset(self._last)
+        self._reset(last)
         return span

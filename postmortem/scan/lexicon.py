@@ -7,13 +7,34 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
-import regex
-
 from postmortem.knowledge.schema import Knowledge, Pattern
 
 STATEMENTS = frozenset(
-    "oom host_oom other_error skip abort consequence kill crash exit stop result note".split()
+    [
+        "oom",
+        "host_oom",
+        "other_error",
+        "skip",
+        "abort",
+        "consequence",
+        "kill",
+        "crash",
+        "exit",
+        "stop",
+        "result",
+        "note",
+    ]
 )
+
+
+def expression(source: str) -> Any:
+    """`source`, compiled. The standard engine where it takes the syntax: it compiles three times faster."""
+    try:
+        return re.compile(source)
+    except re.error:
+        import regex
+
+        return regex.compile(source)
 
 
 class Compiled:
@@ -29,14 +50,14 @@ class Compiled:
     def match(self, text: str) -> Any:
         """The match of the entry's expression at the start of `text` (anywhere in it for `anywhere`), or None."""
         if self._regex is None:
-            self._regex = regex.compile(self.pattern.regex)
+            self._regex = expression(self.pattern.regex)
         return self._regex.search(text) if self.pattern.anywhere else self._regex.match(text)
 
     @property
     def fields(self) -> dict[str, Any]:
         """The compiled field expressions by name."""
         if self._fields is None:
-            self._fields = {name: regex.compile(source) for name, source in self.pattern.fields.items()}
+            self._fields = {name: expression(source) for name, source in self.pattern.fields.items()}
         return self._fields
 
 
@@ -64,14 +85,8 @@ class Lexicon:
         self.carrier_anchors = {a.encode() for item in self.carriers for a in item.pattern.anchors}
 
     @cached_property
-    def bar(self) -> re.Pattern[bytes]:
-        """One bytes expression for a drawn bar, whichever way tqdm wrote it."""
-        parts = [re.sub(r"\(\?P<\w+>", "(?:", item.pattern.regex).encode() for item in self._bar_syntax]
-        return re.compile(b"|".join(parts))
-
-    @cached_property
-    def bar_groups(self) -> list[re.Pattern[bytes]]:
-        """The same, one each, with their groups."""
+    def bars(self) -> list[re.Pattern[bytes]]:
+        """Bytes expressions for a drawn bar, one for each way that tqdm writes it."""
         return [re.compile(item.pattern.regex.encode()) for item in self._bar_syntax]
 
     def peel_prefix(self, text: str) -> str:

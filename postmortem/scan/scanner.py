@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from postmortem.model import BarSpan, Event, Item, Place, ScanResult, Warning_
+from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult
 from postmortem.scan.bars import Fold
 from postmortem.scan.dump import DumpReader
-from postmortem.scan.lexicon import Lexicon, hits
+from postmortem.scan.lexicon import Compiled, Lexicon, hits
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Cutter, Draw, Text
 from postmortem.scan.traceback import TracebackReader
@@ -42,7 +42,7 @@ class Scanner:
 
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
         """Scan everything and return the result."""
-        cutter = Cutter(self._lexicon.bar)
+        cutter = Cutter(self._lexicon.bars)
         held: list[Text | Draw] = []
         size = 0
         for chunk in chunks:
@@ -59,9 +59,9 @@ class Scanner:
         self._finish()
         warnings = []
         if self._dropped:
-            warnings.append(Warning_("too_many_events", None, {"count": self._dropped}))
+            warnings.append(Notice("too_many_events", None, {"count": self._dropped}))
         if cutter.cut_long:
-            warnings.append(Warning_("long_lines_cut", None, {"count": cutter.cut_long}))
+            warnings.append(Notice("long_lines_cut", None, {"count": cutter.cut_long}))
         return ScanResult(
             source=self._source,
             items=tuple(self._items),
@@ -84,7 +84,7 @@ class Scanner:
         candidates = hits(self._lexicon, b"\n".join(texts), starts) if texts else {}
         index = -1
         for piece in pieces:
-            if isinstance(piece, Draw):
+            if isinstance(piece, tuple):
                 self._draw(piece)
                 continue
             index += 1
@@ -96,7 +96,7 @@ class Scanner:
                 continue
             self._text(piece, entries)
 
-    def _text(self, piece: Text, entries: set[object] | None) -> None:
+    def _text(self, piece: Text, entries: set[Compiled] | None) -> None:
         place = Place(piece.line, piece.offset, self._source)
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
         if self._dump.offer(text, place):
@@ -132,27 +132,18 @@ class Scanner:
             self._add(done)
 
     def _draw(self, piece: Draw) -> None:
-        place = Place(piece.line, piece.offset, self._source)
-        name, event, phase = self._names.get(piece.description) or self._name(piece.description)
-        groups = None
-        for expression in self._lexicon.bar_groups:
-            groups = expression.match(piece.raw)
-            if groups:
-                break
-        if groups is None:
-            return
-        total = int(groups["total"])
-        n = int(groups["n"])
+        raw_name, raw_n, raw_total, elapsed, postfix, line, offset = piece
+        name, event, phase = self._names.get(raw_name) or self._name(raw_name)
+        total = int(raw_total)
+        n = int(raw_n)
         fold = self._fold
         if fold is None or fold.description != name or fold.total != total or (fold.n is not None and n < fold.n):
             if fold is not None:
                 self._end_bar()
-            fold = self._fold = self._resume_fold(name, total, n, place, event, phase)
-        fold.draw(n, groups["elapsed"], groups["postfix"], place)
+            fold = self._fold = self._resume_fold(name, total, n, Place(line, offset, self._source), event, phase)
+        fold.draw(n, elapsed, postfix, line, offset)
 
-    def _resume_fold(
-        self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None
-    ) -> Fold:
+    def _resume_fold(self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None) -> Fold:
         """The main bar goes on after a preview's bar came between: its state must too."""
         kept = self._kept
         if kept is not None and kept.description == name and kept.total == total and (kept.n or 0) <= n:

@@ -1,7 +1,7 @@
 """Cut a stream of bytes into segments (at CR and LF), with progress bars set apart from text.
 
 A physical line of a captured run can be megabytes of carriage-return frames with an error message glued
-to the last one. Bars are found by one expression over the raw bytes; what stands between them is text.
+to the last one. One expression over the raw bytes finds bars and what stands between them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ import msgspec
 
 MAX_TEXT = 16 * 1024
 """Longest text segment that is read, in bytes; the rest of a longer one is passed over."""
-
 MAX_READ = 2 * MAX_TEXT
 """Longest segment that is searched for bars, in bytes."""
 
 _CUT = re.compile(rb"[\r\n]+")
-_BLANK = re.compile(rb"(?:\x1b\[[0-9;]*[A-Za-z]|[\s\x00])*\Z")
 
 
-class Text(msgspec.Struct):
+class Text(msgspec.Struct, frozen=True):
     """A piece of text between cuts and bars."""
 
     raw: bytes
@@ -29,20 +27,15 @@ class Text(msgspec.Struct):
     offset: int
 
 
-class Draw(msgspec.Struct):
-    """One drawn bar: what stands before it on its segment, and its raw bytes."""
-
-    description: bytes
-    raw: bytes
-    line: int
-    offset: int
+Draw = tuple[bytes, bytes, bytes, bytes, bytes, int, int]
+"""One drawn bar: description, n, total, elapsed, postfix, line, offset. A plain tuple: there are millions."""
 
 
 class Cutter:
     """Feeds on chunks of any size and yields the same segments however the input is cut."""
 
-    def __init__(self, bar: re.Pattern[bytes]) -> None:
-        self._bar = bar
+    def __init__(self, bars: list[re.Pattern[bytes]]) -> None:
+        self._bars = bars
         self._rest = bytearray()
         self._line = 1
         self._offset = 0
@@ -86,31 +79,66 @@ class Cutter:
 
     def _cut(self, block: bytes) -> Iterator[Text | Draw]:
         at = 0
+        if self._lost:
+            # the first segment was longer than is ever read: its tail is gone, and counted in the offsets
+            found = _CUT.search(block)
+            at = found.start() if found else len(block)
+            yield from self._pieces(block, 0, at, self._line, self._offset)
+            self.cut_long += 1
+            self._offset += self._lost
+            self._lost = 0
         line = self._line
         base = self._offset
-        for found in _CUT.finditer(block):
-            if found.start() > at:
-                yield from self._segment(block, at, found.start(), line, base)
-            line += found.group().count(b"\n")
-            at = found.end()
-            base += self._lost
-            self._lost = 0
-        if at < len(block):
-            yield from self._segment(block, at, len(block), line, base)
+        size = len(block)
+        while at < size:
+            newline = block.find(b"\n", at)
+            end = size if newline == -1 else newline
+            if end > at:
+                yield from self._pieces(block, at, end, line, base)
+            at = end + 1
+            line += newline != -1
         self._line = line
-        self._offset = base + len(block) + self._lost
-        self._lost = 0
+        self._offset = base + size
 
-    def _segment(self, block: bytes, start: int, end: int, line: int, base: int) -> Iterator[Text | Draw]:
-        if end - start > MAX_READ or self._lost:
-            self.cut_long += 1
-        end = min(end, start + MAX_READ)
-        if block.find(b"%", start, end) == -1:
-            yield Text(block[start : min(end, start + MAX_TEXT)], line, base + start)
-            return
+    def _pieces(self, block: bytes, start: int, end: int, line: int, base: int) -> Iterator[Text | Draw]:
+        """The bars and texts of one physical line."""
         at = start
-        for found in self._bar.finditer(block, start, end):
-            yield Draw(block[at : found.start()], found.group(), line, base + found.start())
-            at = found.end()
-        if at < end and not _BLANK.match(block, at, end):
-            yield Text(block[at : min(end, at + MAX_TEXT)], line, base + at)
+        if block.find(b"%", start, end) != -1:
+            for bar in self._bars:
+                segment = start
+                for found in bar.finditer(block, start, end):
+                    first, last = found.span()
+                    name = block[at:first]
+                    if name[:1] == b"\r" and name.find(b"\r", 1) == -1:
+                        segment = at + 1
+                        name = name[1:]
+                    elif b"\r" in name:
+                        cut = name.rfind(b"\r") + 1
+                        yield from self._texts(block, at, at + cut, line, base)
+                        segment = at + cut
+                        name = name[cut:]
+                    if last - segment > MAX_READ:
+                        break
+                    n, total, elapsed, postfix = found.group("n", "total", "elapsed", "postfix")
+                    yield name, n, total, elapsed, postfix, line, base + first
+                    at = last
+                if at > start:
+                    break
+        if at < end:
+            yield from self._texts(block, at, end, line, base)
+
+    def _texts(self, block: bytes, start: int, end: int, line: int, base: int) -> Iterator[Text]:
+        """What stands between bars: the segments with something in them, each only as far as it is read."""
+        if block.find(b"\r", start, end) == -1:
+            if end - start > MAX_READ:
+                self.cut_long += 1
+            part = block[start : min(end, start + MAX_TEXT)]
+            if part.strip():
+                yield Text(part, line, base + start)
+            return
+        while start < end:
+            cut = block.find(b"\r", start, end)
+            stop = end if cut == -1 else cut
+            if stop > start:
+                yield from self._texts(block, start, stop, line, base)
+            start = stop + 1

@@ -35,7 +35,12 @@ class TracebackReader:
             self._start = event.place
         if self._frames:
             last = self._frames[-1]
-            if last.path == path and last.function == function and not last.code and last.place.line + 1 == event.place.line:
+            if (
+                last.path == path
+                and last.function == function
+                and not last.code
+                and last.place.line + 1 == event.place.line
+            ):
                 return
         if len(self._frames) < MAX_FRAMES:
             self._frames.append(Frame(event.place, path, function, LogText("")))

@@ -94,7 +94,9 @@ def _unquoted(items: list[Item]) -> list[Item]:
 
     In a pasted fragment such a line may be all there is; in a run's own log it is a name, a path or a quotation.
     """
-    if not any(isinstance(item, Event) and item.event in ("job_count", "process_count", "job_banner") for item in items):
+    if not any(
+        isinstance(item, Event) and item.event in ("job_count", "process_count", "job_banner") for item in items
+    ):
         return items
     kept = [item for item in items if not (isinstance(item, Event) and item.quoted)]
     return kept or items

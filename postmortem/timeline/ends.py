@@ -22,7 +22,9 @@ def end_of(items: Sequence[Item], name: str | None) -> End:
     stop = _last(items, "stop")
     crash = _last(items, "crash")
     codes = [item for item in items if isinstance(item, Event) and item.role == "exit"]
-    done = any(item.event == "result_completed" or _count(item, "completed") for item in items if isinstance(item, Event))
+    done = any(
+        item.event == "result_completed" or _count(item, "completed") for item in items if isinstance(item, Event)
+    )
     failed = any(_count(item, "failed") for item in items if isinstance(item, Event) and item.role == "result")
     if stop is not None and (fatal is None or fatal[0].place.offset > stop.place.offset or _is_interrupt(fatal[0])):
         return End("stopped", stop.place, stop)
@@ -101,8 +103,10 @@ def _survived(items: Sequence[Item], error: Event) -> bool:
 
 
 _GOES_ON = frozenset(
-    "job_banner process_count load_model dataset found bucket_header caching_latents caching_text baseline model_loaded "
-    "network_created skip_first_sample".split()
+    (
+        *("job_banner", "process_count", "load_model", "model_loaded", "network_created", "dataset", "found"),
+        *("bucket_header", "caching_latents", "caching_text", "baseline", "skip_first_sample"),
+    )
 )
 
 

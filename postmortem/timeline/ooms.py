@@ -51,7 +51,9 @@ def mark_swallowed(items: list[Item]) -> list[Item]:
     if not marks:
         return items
     return [
-        msgspec.structs.replace(item, caught=True, phase=marks[index]) if index in marks and isinstance(item, Event) else item
+        msgspec.structs.replace(item, caught=True, phase=marks[index])
+        if index in marks and isinstance(item, Event)
+        else item
         for index, item in enumerate(items)
     ]
 
@@ -136,8 +138,9 @@ def _clusters(items: Sequence[Item], name: str | None) -> list[_Cluster]:
                 last.events.append(item)
             moved = False
         elif isinstance(item, Traceback) and item.exception is not None and clusters:
-            if item.exception.pattern == clusters[-1].events[-1].pattern and clusters[-1].traceback is None:
-                clusters[-1].traceback = item
+            last = clusters[-1]
+            if item.exception.pattern == last.events[-1].pattern and last.traceback is None:
+                last.traceback = item
     return clusters
 
 

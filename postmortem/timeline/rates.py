@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from postmortem.model import BarSpan, StepTimes
 
@@ -11,6 +12,9 @@ COLLAPSE = 4.0
 MIN_SECONDS = 120.0
 MIN_STEPS_BEFORE = 5
 MIN_STEPS_AFTER = 3
+MAX_POINTS = 240
+
+_Point = tuple[int, float, BarSpan]
 
 
 def median(values: list[float]) -> float:
@@ -31,24 +35,37 @@ def step_times(spans: Sequence[BarSpan]) -> StepTimes | None:
         return None
     if points[0][0] > points[0][2].start_n or points[0][1] > 0:
         points.insert(0, (0 if points[0][2].start_n == points[0][0] else points[0][2].start_n, 0.0, points[0][2]))
-    stretches: list[tuple[int, float, BarSpan]] = []
-    for (n0, t0, _), (n1, t1, span) in zip(points, points[1:]):
-        if n1 > n0 and t1 >= t0:
-            stretches.append((n1 - n0, (t1 - t0) / (n1 - n0), span))
-    starts: list[int] = []
-    count = points[0][0]
-    for steps, _, _ in stretches:
-        starts.append(count)
-        count += steps
+    return _collapse(_thin(points))
+
+
+def _thin(points: list[_Point]) -> list[_Point]:
+    """At most MAX_POINTS of the draws, the last one always: the search below looks at every pair."""
+    stride = -(-len(points) // MAX_POINTS)
+    return points if stride < 2 else [*points[:-1:stride], points[-1]]
+
+
+def _collapse(points: list[_Point]) -> StepTimes | None:
+    stretches = [
+        (n1 - n0, (t1 - t0) / (n1 - n0), n0, span)
+        for (n0, t0, _), (n1, t1, span) in pairwise(points)
+        if n1 > n0 and t1 >= t0
+    ]
+    slowest_after = [0.0] * len(stretches)
+    least = float("inf")
+    for index in range(len(stretches) - 1, -1, -1):
+        least = min(least, stretches[index][1])
+        slowest_after[index] = least
+    before_steps = 0
     for cut in range(1, len(stretches)):
-        before, after = stretches[:cut], stretches[cut:]
-        if sum(s for s, _, _ in before) < MIN_STEPS_BEFORE or sum(s for s, _, _ in after) < MIN_STEPS_AFTER:
+        before_steps += stretches[cut - 1][0]
+        if before_steps < MIN_STEPS_BEFORE:
             continue
-        usual = median([rate for _, rate, _ in before])
-        if usual <= 0 or min(rate for _, rate, _ in after) < COLLAPSE * usual:
+        usual = median([rate for _, rate, _, _ in stretches[:cut]])
+        if usual <= 0 or slowest_after[cut] < COLLAPSE * usual:
             continue
-        spent = sum(steps * rate for steps, rate, _ in after)
-        if spent < MIN_SECONDS:
-            continue
-        return StepTimes(usual, spent / sum(s for s, _, _ in after), starts[cut], after[0][2].place)
+        after = stretches[cut:]
+        steps = sum(count for count, _, _, _ in after)
+        spent = sum(count * rate for count, rate, _, _ in after)
+        if steps >= MIN_STEPS_AFTER and spent >= MIN_SECONDS:
+            return StepTimes(usual, spent / steps, after[0][2], after[0][3].place)
     return None

@@ -39,7 +39,9 @@ def _mark(item: Item) -> str | None:
             return item.event
         if item.event == "load_model":
             return "load"
-        if item.role in ("abort", "result", "stop", "exit", "kill") or (item.role in ("oom", "host_oom") and not item.caught):
+        if item.role in ("abort", "result", "stop", "exit", "kill") or (
+            item.role in ("oom", "host_oom") and not item.caught
+        ):
             return "ended"
     return None
 
