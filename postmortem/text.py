@@ -8,7 +8,6 @@ encoder makes them harmless for its own sink.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NoReturn
 
 _ESCAPES = re.compile(
@@ -34,11 +33,20 @@ def printable(raw: str) -> str:
     return _INVISIBLE.sub("", strip_escapes(raw).replace("\t", " ").replace("\n", " ").replace("\r", " "))
 
 
-@dataclass(frozen=True, slots=True)
 class LogText:
-    """Characters from an untrusted source. See the module's docstring for why this is no `str`."""
+    """Characters from an untrusted source. See the module's docstring for why this is no `str`.
 
+    A plain class on purpose: a dataclass would be encoded by msgspec field by field, past the encoder.
+    """
+
+    __slots__ = ("_raw",)
     _raw: str
+
+    def __init__(self, raw: str) -> None:
+        object.__setattr__(self, "_raw", raw)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("log text cannot be changed")
 
     def reveal(self) -> str:
         """The characters on one line, without control or invisible ones. For sink encoders, and for comparing."""
@@ -46,6 +54,15 @@ class LogText:
 
     def __bool__(self) -> bool:
         return bool(self._raw)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LogText) and other._raw == self._raw
+
+    def __hash__(self) -> int:
+        return hash(self._raw)
+
+    def __repr__(self) -> str:
+        return f"LogText({self.reveal()!r})"
 
     def __str__(self) -> NoReturn:
         raise TypeError("log text must go through a sink's encoder")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import textwrap
 
 import typer
 
@@ -95,7 +94,7 @@ def _remedy(base: Knowledge, ident: str, texts: Texts) -> str | None:
     whys = list(dict.fromkeys(rule.why for rule in item.offer))
     body += [f"- {texts(f'remedy.{ident}.why.{why}')}" for why in whys]
     guide = f"{texts('section.guide')} {item.guide} · " if item.guide else ""
-    return _page(texts(f"remedy.{ident}.title"), body, f"{guide}{item.source}" + (f"\n{item.url}" if item.url else ""))
+    return _page(texts(f"remedy.{ident}.title"), body, f"{guide}{item.source}" + (f" · {item.url}" if item.url else ""))
 
 
 def _pattern(base: Knowledge, ident: str, texts: Texts) -> str | None:
@@ -127,16 +126,19 @@ def _factor(base: Knowledge, ident: str, texts: Texts) -> str | None:
 
 
 def _page(title: str, body: list[str], foot: str) -> str:
-    lines = [title, "=" * min(WIDTH, sum(2 if ord(char) > 0x1100 else 1 for char in title))]
-    for paragraph in body:
-        lines += ["", *_wrap(paragraph)]
-    if foot:
-        lines += ["", *(line for part in foot.splitlines() for line in _wrap(part))]
-    return "\n".join(lines) + "\n"
+    """A page of plain paragraphs, wrapped by what the characters take on a terminal (Korean ones take two cells)."""
+    from io import StringIO
 
+    from rich.console import Console
+    from rich.text import Text
 
-def _wrap(text: str) -> list[str]:
-    wide = any(ord(char) > 0x1100 for char in text)
-    return textwrap.wrap(text, WIDTH // 2 + 6 if wide else WIDTH, break_on_hyphens=False, break_long_words=False) or [
-        ""
-    ]
+    out = StringIO()
+    console = Console(file=out, width=WIDTH, color_system=None, markup=False, highlight=False, emoji=False)
+    head = Text(title)
+    lines = ["", *body, *([foot] if foot else [])]
+    console.print(head)
+    console.print(Text("=" * min(WIDTH, head.cell_len)))
+    for paragraph in lines[1:]:
+        console.print()
+        console.print(Text(printable(paragraph)))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

@@ -311,7 +311,7 @@ def _missing(attempt: Attempt, config: JobConfig, cause: _Cause, sizes: Mapping[
         return missing
     if not config.known:
         missing.append("config")
-    if cause.kind == "gpu_oom" and sizes.get("gpu_total") is None:
+    if cause.kind == "gpu_oom" and sizes.get("tried_to_allocate") is None:
         missing.append(
             "sizes_swallowed" if cause.oom is not None and (cause.oom.caught or cause.oom.implied) else "sizes"
         )

@@ -21,6 +21,8 @@ MAX_OLD_LOGS = 50
 CONFIG_NAMES = (".job_config.json", "config.yaml", "config.yml", "config.json")
 _OLD_LOG = re.compile(r"(\d{1,6})_log\.txt")
 _LOG_NAMES = ("log.txt",)
+SINGLE = "log"
+"""What evidence calls the only log there is, so that a pipe and a file give the same report."""
 
 
 class LogFile(msgspec.Struct, frozen=True):
@@ -55,7 +57,7 @@ def open_stream(stream: BinaryIO, source: str = "-") -> Intake:
 
         return decode.to_utf8(raw(), encoding)
 
-    return Intake(source, (LogFile(source, encoding, chunks),))
+    return Intake(source, (LogFile(SINGLE, encoding, chunks),))
 
 
 def open_path(path: Path) -> Intake:
@@ -79,7 +81,7 @@ def open_path(path: Path) -> Intake:
     configs: tuple[ConfigText, ...] = ()
     if path.name in _LOG_NAMES or _OLD_LOG.fullmatch(path.name):
         configs = _configs(path.parent if path.name in _LOG_NAMES else path.parent.parent)
-    return Intake(str(path), (_file(path, path.name),), configs)
+    return Intake(str(path), (_file(path, SINGLE),), configs)
 
 
 def read_config(path: Path) -> ConfigText:

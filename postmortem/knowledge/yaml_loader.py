@@ -71,6 +71,8 @@ def _build(
             raise YamlProblem("tags are not accepted", line)
         return loader.construct_object(node)
     if isinstance(node, yaml.SequenceNode):
+        if node.tag != "tag:yaml.org,2002:seq":
+            raise YamlProblem("tags are not accepted", line)
         return [
             _build(loader, item, f"{path}[{index}]", depth + 1, limits, lines, dups)
             for index, item in enumerate(node.value)

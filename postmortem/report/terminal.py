@@ -115,11 +115,17 @@ def when(report: Report, texts: Texts) -> str:
     """At which step, in which phase, how it ended."""
     failure, run = report.failure, report.run
     parts: list[str] = [texts(f"word.outcome.{run.outcome}")]
-    if failure.step is not None and run.total_steps:
-        parts.append(texts("word.step_of", {"step": failure.step, "total": run.total_steps}))
-    elif failure.step is not None and failure.phase in ("training_step", "mid_sampling", "saving"):
-        parts.append(texts("word.step", {"step": failure.step}))
-    if failure.phase != "unknown":
+    stepping = failure.phase in ("training_step", "mid_sampling", "saving", "validation")
+    died = run.outcome in ("failed", "killed")
+    if failure.kind == "vram_spill":
+        key = "word.slow_from"
+    elif died or failure.kind not in ("gpu_oom", "host_oom"):
+        key = "word.step_of" if run.total_steps else "word.step"
+    else:
+        key = "word.first_skip"
+    if failure.step is not None and stepping:
+        parts.append(texts(key, {"step": failure.step, "total": run.total_steps}))
+    if failure.phase != "unknown" and failure.kind != "none":
         parts.append(texts(f"phase.{failure.phase}.title"))
     if failure.resource:
         parts.append(texts(f"word.resource.{failure.resource}"))
@@ -186,7 +192,8 @@ def _remedy(item: RemedyItem, texts: Texts) -> RenderableType:
     body.append(Text(item.why))
     where = Text(f"{texts('section.ui')}: {item.ui}", style="dim")
     body.append(where)
-    guide = f" · {texts('section.guide')} {item.guide.section}" if item.guide.section else ""
+    section = (item.guide.section or "").replace(" ", "\u00a0").replace(",\u00a0", ", ")
+    guide = f" · {texts('section.guide')} {section}" if section else ""
     body.append(Text(f"{texts('section.cost')}: {item.cost}{guide}", style="dim"))
     return Group(Padding(head, (0, 0, 0, 1)), Padding(Group(*body), (0, 0, 0, 4)))
 

@@ -85,9 +85,14 @@ class Lexicon:
         self.carrier_anchors = {a.encode() for item in self.carriers for a in item.pattern.anchors}
 
     @cached_property
-    def bars(self) -> list[re.Pattern[bytes]]:
-        """Bytes expressions for a drawn bar, one for each way that tqdm writes it."""
-        return [re.compile(item.pattern.regex.encode()) for item in self._bar_syntax]
+    def bars(self) -> tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]]:
+        """One bytes expression for a drawn bar in any of tqdm's ways, and its group names for each way."""
+        parts: list[str] = []
+        names: list[tuple[str, ...]] = []
+        for index, item in enumerate(self._bar_syntax):
+            parts.append(re.sub(r"\(\?P<(\w+)>", rf"(?P<\g<1>_{index}>", item.pattern.regex))
+            names.append(tuple(f"{name}_{index}" for name in ("n", "total", "elapsed", "postfix")))
+        return re.compile("|".join(parts).encode()), tuple(names)
 
     def peel_prefix(self, text: str) -> str:
         """`text` without the decorations (timestamps, ranks, container names) in front of it."""

@@ -34,8 +34,8 @@ Draw = tuple[bytes, bytes, bytes, bytes, bytes, int, int]
 class Cutter:
     """Feeds on chunks of any size and yields the same segments however the input is cut."""
 
-    def __init__(self, bars: list[re.Pattern[bytes]]) -> None:
-        self._bars = bars
+    def __init__(self, bars: tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]]) -> None:
+        self._bar, (self._usual, *self._others) = bars
         self._rest = bytearray()
         self._line = 1
         self._offset = 0
@@ -83,8 +83,9 @@ class Cutter:
             # the first segment was longer than is ever read: its tail is gone, and counted in the offsets
             found = _CUT.search(block)
             at = found.start() if found else len(block)
+            counted = self.cut_long + 1
             yield from self._pieces(block, 0, at, self._line, self._offset)
-            self.cut_long += 1
+            self.cut_long = counted
             self._offset += self._lost
             self._lost = 0
         line = self._line
@@ -102,28 +103,27 @@ class Cutter:
 
     def _pieces(self, block: bytes, start: int, end: int, line: int, base: int) -> Iterator[Text | Draw]:
         """The bars and texts of one physical line."""
-        at = start
+        at = segment = start
         if block.find(b"%", start, end) != -1:
-            for bar in self._bars:
-                segment = start
-                for found in bar.finditer(block, start, end):
-                    first, last = found.span()
-                    name = block[at:first]
-                    if name[:1] == b"\r" and name.find(b"\r", 1) == -1:
-                        segment = at + 1
-                        name = name[1:]
-                    elif b"\r" in name:
-                        cut = name.rfind(b"\r") + 1
-                        yield from self._texts(block, at, at + cut, line, base)
-                        segment = at + cut
-                        name = name[cut:]
-                    if last - segment > MAX_READ:
-                        break
-                    n, total, elapsed, postfix = found.group("n", "total", "elapsed", "postfix")
-                    yield name, n, total, elapsed, postfix, line, base + first
-                    at = last
-                if at > start:
-                    break
+            for found in self._bar.finditer(block, start, end):
+                first, last = found.span()
+                name = block[at:first]
+                if name[:1] == b"\r" and name.find(b"\r", 1) == -1:
+                    segment = at + 1
+                    name = name[1:]
+                elif b"\r" in name:
+                    segment = at + name.rfind(b"\r") + 1
+                    yield from self._texts(block, at, segment, line, base)
+                    name = block[segment:first]
+                if last - segment > MAX_READ:
+                    at = max(at, segment)
+                    continue
+                n, total, elapsed, postfix = found.group(*self._usual)
+                if n is None:
+                    names = next(names for names in self._others if found[names[0]] is not None)
+                    n, total, elapsed, postfix = found.group(*names)
+                yield name, n, total, elapsed, postfix, line, base + first
+                at = last
         if at < end:
             yield from self._texts(block, at, end, line, base)
 

@@ -1,0 +1,42 @@
+# Everything runs in .venv, which the first target makes; Python 3.10+ and make are all that must be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint types arrows patterns unit goldens bench clean
+
+demo: $(VENV)/.ready
+	@$(BIN)/postmortem fixtures/zimage-checkpointing-off/log.txt --exit-zero
+
+test: lint types arrows patterns unit
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready
+	$(BIN)/mypy
+
+arrows: $(VENV)/.ready
+	$(BIN)/lint-imports --no-cache
+
+patterns: $(VENV)/.ready
+	$(BIN)/postmortem patterns test
+
+unit: $(VENV)/.ready
+	$(BIN)/python -m pytest -n auto
+
+goldens: $(VENV)/.ready
+	UPDATE_GOLDENS=1 $(BIN)/python -m pytest tests/test_fixtures.py -n auto
+
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/bench.py
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m compileall -q postmortem
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

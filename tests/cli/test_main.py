@@ -1,0 +1,191 @@
+"""The command line as a shell sees it: statuses, streams, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from postmortem.cli.main import with_default
+from tests.simulate import config, finished, head, training
+
+FAILING = head(config()) + training(400, {0, 1, 2, 3})
+FINE = head(config()) + training(40, []) + finished()
+
+
+def postmortem(*arguments: str, stdin: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "postmortem", *arguments],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        env={**os.environ, **environment},
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "run.log"
+    path.write_text(FAILING, encoding="utf-8", newline="")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "piped", "result"),
+    [
+        (["run.log"], False, ["analyze", "run.log"]),
+        ([], True, ["analyze", "-"]),
+        ([], False, ["--help"]),
+        (["--format", "json"], True, ["analyze", "--format", "json"]),
+        (["explain", "early_step"], True, ["explain", "early_step"]),
+        (["--help"], True, ["--help"]),
+    ],
+)
+def test_analyze_is_what_a_bare_path_or_a_pipe_means(arguments: list[str], piped: bool, result: list[str]) -> None:
+    assert with_default(arguments, piped=piped) == result
+
+
+def test_file_and_pipe_give_the_same_report(log: Path) -> None:
+    by_path = postmortem(str(log), "--format", "json")
+    by_pipe = postmortem("--format", "json", stdin=log.read_bytes())
+    assert by_path.returncode == by_pipe.returncode == 1
+    one, other = json.loads(by_path.stdout), json.loads(by_pipe.stdout)
+    assert one["input"].pop("source") == str(log)
+    assert other["input"].pop("source") == "-"
+    assert one == other
+    assert by_path.stderr == by_pipe.stderr == b""
+
+
+def test_status_0_when_nothing_failed_and_with_exit_zero(log: Path) -> None:
+    assert postmortem("-", "--format", "json", stdin=FINE.encode()).returncode == 0
+    assert postmortem(str(log), "--exit-zero").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", b"empty"),
+        (b"   \n\n", b"empty"),
+        (bytes(range(256)) * 40, b"binary"),
+        (b"PK\x03\x04" + b"x" * 100, b"zip"),
+        (b"dear diary, nothing happened today\n" * 5, b"no line in it"),
+    ],
+)
+def test_what_is_no_log_is_one_line_and_status_3(tmp_path: Path, content: bytes, says: bytes) -> None:
+    path = tmp_path / "x.log"
+    path.write_bytes(content)
+    for done in (postmortem(str(path)), postmortem("-", stdin=content)):
+        assert done.returncode == 3
+        assert done.stdout == b""
+        assert done.stderr.count(b"\n") == 1
+        assert says in done.stderr
+
+
+def test_missing_paths_and_empty_folders(tmp_path: Path) -> None:
+    for target in (tmp_path / "none.log", tmp_path):
+        done = postmortem(str(target))
+        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (3, b"", 1)
+
+
+def test_a_config_that_the_user_names_must_be_one(log: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "job.yaml"
+    bad.write_text("job: [extension\n  config: {", encoding="utf-8")
+    done = postmortem(str(log), "--config", str(bad))
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"job.yaml" in done.stderr
+
+
+def test_a_damaged_config_beside_a_good_log_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text(FAILING, encoding="utf-8", newline="")
+    (tmp_path / "config.yaml").write_text("job: [extension\n", encoding="utf-8")
+    done = postmortem(str(tmp_path), "--format", "json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert "config_damaged" in [item["id"] for item in report["warnings"]]
+    assert report["config"]["sources"] == ["log"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--format", "pdf"], ["--attempt", "9"], ["--lang", "xx"], ["--no-such-option"], ["--attempt", "zwei"], ["--patterns", "/none"]],
+)
+def test_bad_usage_is_status_2_and_one_line(log: Path, arguments: list[str]) -> None:
+    done = postmortem(str(log), *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)
+
+
+def test_output_is_written_whole_or_not_at_all(log: Path, tmp_path: Path) -> None:
+    target = tmp_path / "report.md"
+    done = postmortem(str(log), "--format", "markdown", "-o", str(target))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert target.read_text(encoding="utf-8").startswith("**GPU out of memory")
+    assert postmortem(str(log), "-o", str(tmp_path / "none" / "x")).returncode == 3
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["report.md", "run.log"]
+
+
+def test_no_colour_unless_asked_and_never_an_escape_from_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "evil.log"
+    evil = "\x1b]8;;http://x\x07link\x1b[2J\u202e[red]"
+    path.write_text(FAILING.replace("mugs", f"mugs{evil}"), encoding="utf-8", newline="")
+    assert b"\x1b" not in postmortem(str(path)).stdout
+    forced = postmortem(str(path), FORCE_COLOR="1", NO_COLOR="").stdout.decode()
+    assert "\x1b[" in forced
+    for bad in ("\x1b]", "\x1b[2J", "\u202e", "http://x"):
+        assert bad not in forced
+    assert b"\x1b" not in postmortem(str(path), FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_nothing_heavy_is_imported_for_json(log: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['postmortem', sys.argv[1], '--format', 'json']\n"
+        "from postmortem.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print([name for name in ('pandas', 'numpy', 'rich', 'yaml') if name in sys.modules], file=sys.stderr)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(log)], capture_output=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, str(log)], capture_output=True, check=True, timeout=60)
+    assert done.stderr.decode().strip() == "[]"
+
+
+def test_a_closed_pipe_is_no_error(log: Path) -> None:
+    shell = f"{sys.executable} -m postmortem {log} | head -n 1"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, timeout=60, check=False)
+    assert done.stderr == b""
+
+
+def test_explain_schema_and_patterns() -> None:
+    explained = postmortem("explain", "bucket_spike")
+    assert (explained.returncode, explained.stderr) == (0, b"")
+    assert b"bucket" in explained.stdout
+    near = postmortem("explain", "early_stp")
+    assert near.returncode == 2
+    assert b"did you mean early_step" in near.stderr
+    schema = json.loads(postmortem("schema").stdout)
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    listed = postmortem("patterns", "list").stdout.decode()
+    assert "torch.cuda_oom" in listed
+    assert postmortem("--version").stdout.decode().startswith("postmortem ")
+
+
+def test_korean_from_end_to_end(log: Path) -> None:
+    done = postmortem(str(log), "--lang", "ko", PYTHONIOENCODING="utf-8")
+    assert "메모리" in done.stdout.decode()
+
+
+def test_a_pack_of_ones_own_patterns(log: Path, tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    pack.mkdir()
+    (pack / "mine.yaml").write_text(
+        "patterns:\n- id: mine.lost\n  role: other_error\n  anchors: ['the cat sat on it']\n  regex: 'the cat sat on it'\n"
+        "  sets: {kind: not_memory}\n  source: us\n  examples: {match: ['the cat sat on it']}\n",
+        encoding="utf-8",
+    )
+    text = head(config()) + "Error running job: the cat sat on it\n"
+    done = postmortem("-", "--format", "json", "--patterns", str(pack), stdin=text.encode())
+    assert json.loads(done.stdout)["failure"]["signature"] == "mine.lost"

@@ -1,0 +1,39 @@
+"""What all tests share: the knowledge base, loaded once, and shortcuts through the pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from postmortem.jobconfig import ConfigText
+from postmortem.knowledge.load import load
+from postmortem.knowledge.schema import Knowledge
+from postmortem.pipeline import Analysis, Source, analyse
+from postmortem.scan import Lexicon
+
+Analyse = Callable[..., Analysis]
+
+
+@pytest.fixture(scope="session")
+def knowledge() -> Knowledge:
+    """The built-in knowledge base."""
+    return load(cache=False)
+
+
+@pytest.fixture(scope="session")
+def lexicon(knowledge: Knowledge) -> Lexicon:
+    """The knowledge base, ready for scanning."""
+    return Lexicon(knowledge)
+
+
+@pytest.fixture(scope="session")
+def run(lexicon: Lexicon) -> Analyse:
+    """Analyse a log given as text or chunks, with an optional config text."""
+
+    def analyse_log(log: str | bytes | Iterable[bytes], config: str | None = None, attempt: int | None = None) -> Analysis:
+        chunks = [log.encode()] if isinstance(log, str) else [log] if isinstance(log, bytes) else log
+        configs = [ConfigText("config.yaml", config)] if config is not None else []
+        return analyse("-", [Source("log", "utf-8", chunks)], configs, lexicon, attempt=attempt)
+
+    return analyse_log

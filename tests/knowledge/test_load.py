@@ -1,0 +1,97 @@
+"""The knowledge base: valid as shipped, and refusing what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from postmortem.knowledge import yaml_loader
+from postmortem.knowledge.load import KnowledgeError, load
+from postmortem.knowledge.schema import Examples, Knowledge
+from postmortem.selftest import problems
+
+
+def test_the_shipped_knowledge_holds(knowledge: Knowledge) -> None:
+    assert problems(knowledge) == []
+
+
+def broken(knowledge: Knowledge, **changes: object) -> list[str]:
+    """The problems of a knowledge base whose `torch.cuda_oom` entry is changed."""
+    patterns = tuple(
+        msgspec.structs.replace(item, **changes) if item.id == "torch.cuda_oom" else item for item in knowledge.patterns
+    )
+    return problems(msgspec.structs.replace(knowledge, patterns=patterns))
+
+
+def test_an_example_that_stops_matching_is_found(knowledge: Knowledge) -> None:
+    assert any("no longer claims" in problem for problem in broken(knowledge, regex="nothing like it"))
+
+
+def test_missing_examples_and_sources_are_found(knowledge: Knowledge) -> None:
+    assert any("no example" in problem for problem in broken(knowledge, examples=Examples(match=())))
+    assert any("no source" in problem for problem in broken(knowledge, source=" "))
+
+
+def test_two_entries_that_claim_one_line_are_found(knowledge: Knowledge) -> None:
+    twin = next(item for item in knowledge.patterns if item.id == "torch.cuda_oom")
+    copy = msgspec.structs.replace(twin, id="torch.twin")
+    found = problems(msgspec.structs.replace(knowledge, patterns=(*knowledge.patterns, copy)))
+    assert any("claim(s) the same line" in problem for problem in found)
+
+
+def test_a_missing_text_is_found(knowledge: Knowledge) -> None:
+    texts = {lang: dict(entries) for lang, entries in knowledge.texts.items()}
+    del texts["ko"]["signature.torch.cuda_oom"]
+    found = problems(msgspec.structs.replace(knowledge, texts=texts))
+    assert found == ["text/ko: signature.torch.cuda_oom is missing"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("patterns:\n- id: x\n", "missing required field"),
+        ("patterns:\n- {id: x, role: oom, regex: y, source: z, examples: {match: [y]}, colour: red}\n", "colour"),
+        ("paterns: []\n", "expected a list under"),
+        ("patterns: [\n", "pack.yaml:"),
+        ("patterns: !!python/object:os.system []\n", "pack.yaml:1"),
+        ("a: 1\na: 2\n", "twice"),
+    ],
+)
+def test_a_pack_that_is_not_valid_is_refused_with_its_place(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "pack.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(KnowledgeError, match=says):
+        load(tmp_path, cache=False)
+
+
+def test_the_cache_gives_the_same_knowledge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("POSTMORTEM_NO_CACHE", raising=False)
+    first = load()
+    assert list((tmp_path / "postmortem").glob("knowledge-*.json"))
+    assert load() == first == load(cache=False)
+    for stored in (tmp_path / "postmortem").glob("knowledge-*.json"):
+        stored.write_bytes(b"{broken")
+    assert load() == first
+
+
+def test_yaml_bombs_are_refused() -> None:
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    for index in range(8):
+        name, before = chr(ord("b") + index), chr(ord("a") + index)
+        bomb += f"{name}: &{name} [{', '.join(['*' + before] * 10)}]\n"
+    with pytest.raises(yaml_loader.YamlProblem):
+        yaml_loader.load(bomb)
+    with pytest.raises(yaml_loader.YamlProblem):
+        yaml_loader.load("[" * 5000 + "]" * 5000)
+    with pytest.raises(yaml_loader.YamlProblem):
+        yaml_loader.load("a: &a [*a]\n")
+
+
+def test_yaml_knows_its_lines() -> None:
+    value, lines, duplicates = yaml_loader.load("train:\n  steps: 5\n  steps: 6\nlist:\n- a: 1\n")
+    assert value == {"train": {"steps": 6}, "list": [{"a": 1}]}
+    assert lines["train.steps"] == 3
+    assert lines["list[0].a"] == 5
+    assert duplicates == [("steps", 3)]

@@ -1,0 +1,153 @@
+"""What the fixes must obey, over many configs and failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import Analyse
+from tests.simulate import buckets, config, finished, head, training
+from tests.timeline.test_attempts import FAILED, PREVIEW, SIZES
+
+TABLE = buckets({"512x512": 30, "1024x1024": 6})
+
+
+def first_steps(run: Analyse, **changes: Any) -> list[str]:
+    return [item.id for item in run(head(config(**changes)) + training(400, {0, 1, 2, 3})).suggestions]
+
+
+def test_checkpointing_off_comes_first_and_says_to_change_nothing_else(run: Analyse) -> None:
+    analysis = run(head(config(train__gradient_checkpointing=False, train__batch_size=4)) + training(400, {0, 1, 2, 3}))
+    first = analysis.suggestions[0]
+    assert first.id == "enable_gradient_checkpointing"
+    assert [(c.path, c.before, c.after) for c in first.changes] == [("train.gradient_checkpointing", False, True)]
+
+
+def test_with_checkpointing_on_batch_comes_before_the_largest_bucket(run: Analyse) -> None:
+    ids = first_steps(run, train__batch_size=4)
+    assert ids[:3] == ["reduce_batch_size", "use_gradient_accumulation", "drop_largest_resolution"]
+    assert "enable_gradient_checkpointing" not in ids
+
+
+def test_batch_of_one_cannot_be_lowered(run: Analyse) -> None:
+    ids = first_steps(run)
+    assert ids[0] == "drop_largest_resolution"
+    assert "reduce_batch_size" not in ids
+    assert "use_gradient_accumulation" not in ids
+
+
+def test_accumulation_keeps_the_effective_batch(run: Analyse) -> None:
+    analysis = run(head(config(train__batch_size=4)) + training(400, {0, 1, 2, 3}))
+    edits = {c.path: (c.before, c.after) for item in analysis.suggestions[:2] for c in item.changes}
+    assert edits == {"train.batch_size": (4, 2), "train.gradient_accumulation": (1, 2)}
+
+
+def test_a_baseline_preview_is_not_checkpointings_fault(run: Analyse) -> None:
+    settings_ = config(train__gradient_checkpointing=False)
+    ids = [item.id for item in run(head(settings_) + PREVIEW + FAILED).suggestions]
+    assert ids[0] == "shrink_preview"
+    assert ids.index("enable_gradient_checkpointing") > ids.index("disable_sampling")
+    assert "reduce_batch_size" not in ids
+
+
+def test_a_preview_once_training_has_begun_is(run: Analyse) -> None:
+    settings_ = config(train__gradient_checkpointing=False)
+    preview = "\rGenerating Samples:   0%|          | 0/3 [00:00<?, ?it/s]\n"
+    ids = [item.id for item in run(head(settings_) + training(400, [], until=251) + preview + FAILED).suggestions]
+    assert ids[0] == "enable_gradient_checkpointing"
+
+
+def test_preview_steps_come_last(run: Analyse) -> None:
+    ids = [item.id for item in run(head(config()) + PREVIEW + FAILED).suggestions]
+    assert ids[-1] == "reduce_preview_steps"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 44541587456 bytes.",
+        "The paging file is too small for this operation to complete. (os error 1455)",
+        "DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.",
+    ],
+)
+def test_host_memory_gets_no_gpu_advice(run: Analyse, error: str) -> None:
+    analysis = run(head(config(train__gradient_checkpointing=False, train__batch_size=4)) + f"Error running job: {error}\n")
+    assert analysis.diagnosis.kind == "host_oom"
+    allowed = {"add_host_memory", "raise_shm", "reduce_dataloader_workers", "cache_latents_to_disk", "change_toolkit_version"}
+    assert analysis.suggestions
+    assert {item.id for item in analysis.suggestions} <= allowed
+
+
+def test_another_process_on_the_card_comes_first(run: Analyse) -> None:
+    crowded = SIZES.replace("Including", "Process 4410 has 20.00 GiB memory in use. Including").replace("30.68 GiB", "10.68 GiB")
+    ids = [item.id for item in run(head(config(train__gradient_checkpointing=False)) + f"Error running job: {crowded}\n").suggestions]
+    assert ids[:2] == ["free_other_gpu_processes", "restart_worker"]
+
+
+def test_no_advice_where_memory_did_not_fail(run: Analyse) -> None:
+    assert run(head(config()) + training(60, []) + finished()).suggestions == ()
+    assert run(head(config()) + "Error running job: [Errno 28] No space left on device\n").suggestions == ()
+
+
+def test_no_advice_of_ai_toolkit_for_another_trainer(run: Analyse) -> None:
+    log = "import network module: networks.lora\nprepare optimizer, data loader etc.\n" + "RuntimeError: " + SIZES + "\n"
+    analysis = run(log)
+    assert (analysis.diagnosis.kind, analysis.diagnosis.trainer) == ("gpu_oom", "kohya")
+    assert analysis.suggestions == ()
+
+
+CHANGES = st.fixed_dictionaries(
+    {
+        "train__gradient_checkpointing": st.booleans(),
+        "train__batch_size": st.sampled_from([1, 2, 3, 8]),
+        "train__cache_text_embeddings": st.booleans(),
+        "train__disable_sampling": st.booleans(),
+        "train__optimizer": st.sampled_from(["adamw", "adamw8bit", "prodigy"]),
+        "datasets__resolution": st.sampled_from([[512], [512, 768], [512, 768, 1024], 1024]),
+        "datasets__num_frames": st.sampled_from([1, 33, 81]),
+        "model__quantize": st.booleans(),
+        "model__low_vram": st.booleans(),
+        "model__layer_offloading": st.booleans(),
+        "model__qtype": st.sampled_from(["qfloat8", "uint4", "uint3|adapter"]),
+        "sample__width": st.sampled_from([256, 512, 1024]),
+        "sample__height": st.sampled_from([256, 768, 1344]),
+        "network__linear": st.sampled_from([4, 16, 32, 128]),
+    }
+)
+ENDS = st.sampled_from(
+    [
+        training(400, {0, 1, 2, 3}),
+        TABLE + training(400, {20, 33, 71}, until=100),
+        training(400, [], until=200) + f"Error running job: {SIZES}\n",
+        PREVIEW + FAILED,
+        f"Error running job: {SIZES}\n",
+        training(400, [], until=50) + "Killed\n",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(CHANGES, ENDS)
+def test_nothing_on_is_turned_on_and_nothing_minimal_lowered(run: Analyse, changes: dict[str, Any], end: str) -> None:
+    analysis = run(head(config(**changes)) + end)
+    config_ = analysis.config
+    ranks = [item.rank for item in analysis.suggestions]
+    assert ranks == list(range(1, len(ranks) + 1))
+    for item in analysis.suggestions:
+        for change in item.changes:
+            assert change.before == (config_.get(change.path))
+            assert change.after != change.before
+            if isinstance(change.before, int) and not isinstance(change.before, bool) and item.id not in (
+                "use_gradient_accumulation",
+                "sample_less_often",
+            ):
+                assert 0 < change.after < change.before
+    ids = {item.id for item in analysis.suggestions}
+    if changes["train__gradient_checkpointing"]:
+        assert "enable_gradient_checkpointing" not in ids
+    if changes["model__low_vram"]:
+        assert "enable_low_vram" not in ids
+    assert not ids & {item.id for item in analysis.not_helping}

@@ -1,0 +1,49 @@
+"""The config dump: everything in it is configuration, wherever other output breaks in."""
+
+from __future__ import annotations
+
+import json
+
+from tests.conftest import Analyse
+from tests.simulate import config, finished, head, training
+
+
+def test_values_carry_their_lines(run: Analyse) -> None:
+    log = head(config(train__batch_size=4))
+    analysis = run(log + training(400, [], until=3))
+    value = analysis.config.values["train.batch_size"]
+    assert value.value == 4
+    assert value.source == "log"
+    assert value.line is not None
+    assert log.splitlines()[value.line - 1].strip() == '"batch_size": 4,'
+    resolution = analysis.config.values["datasets[0].resolution"]
+    assert resolution.value == [512, 768, 1024]
+    assert log.splitlines()[(resolution.line or 0) - 1].strip() == '"resolution": ['
+
+
+def test_warnings_between_its_lines_do_not_break_it(run: Analyse) -> None:
+    lines = head(config()).splitlines(keepends=True)
+    lines.insert(6, "/venv/lib/python3.12/site-packages/x.py:13: UserWarning: a new version is available\n")
+    analysis = run("".join(lines) + training(400, [], until=3))
+    assert analysis.config.values["train.optimizer"].value == "adamw8bit"
+
+
+def test_a_quoted_error_in_it_means_nothing(run: Analyse) -> None:
+    text = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 0 bytes is free."
+    settings = config(sample__samples=[{"prompt": text}], datasets__folder_path=f"/data/{text}")
+    analysis = run(head(settings, name="oom CUDA out of memory") + training(60, [], name="oom CUDA out of memory") + finished())
+    assert (analysis.diagnosis.kind, analysis.diagnosis.outcome) == ("none", "completed")
+    assert analysis.attempt.ooms == ()
+
+
+def test_a_cut_off_dump_is_said_to_be_one(run: Analyse) -> None:
+    log = "Running 1 job\n" + json.dumps(config(), indent=4)[:300]
+    analysis = run(log + "\n")
+    assert not analysis.config.known
+    assert "dump_damaged" in [notice.id for notice in analysis.warnings]
+
+
+def test_a_dump_behind_timestamps(run: Analyse) -> None:
+    log = head(config(train__batch_size=3)) + "Killed\n"
+    stamped = "".join(f"2026-02-03T04:05:06.789Z {line}\n" for line in log.splitlines())
+    assert run(stamped).config.values["train.batch_size"].value == 3

@@ -1,0 +1,65 @@
+"""Skipped steps are recovered exactly, whether banners come in place or in one lump at the end."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import Analyse
+from tests.simulate import buckets, config, finished, head, training
+
+START = head(config()) + buckets({"512x512": 20, "768x768": 10, "1024x1024": 6})
+
+
+def runs_of_at_most_three(steps: set[int]) -> set[int]:
+    kept: set[int] = set()
+    for step in sorted(steps):
+        if not {step - 1, step - 2, step - 3} <= kept:
+            kept.add(step)
+    return kept
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sets(st.integers(0, 59), max_size=25).map(runs_of_at_most_three), st.booleans())
+def test_every_skip_of_a_run_that_lives(run: Analyse, skipped: set[int], buffered: bool) -> None:
+    analysis = run(START + training(60, skipped, buffered=buffered) + finished())
+    assert sorted(oom.step for oom in analysis.attempt.ooms if oom.step is not None) == sorted(skipped)
+    assert analysis.attempt.good_steps == 60 - len(skipped)
+    assert analysis.diagnosis.outcome == ("completed_with_skips" if skipped else "completed")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 40), st.sets(st.integers(0, 30), max_size=6).map(runs_of_at_most_three), st.booleans())
+def test_the_abort_comes_on_the_fourth_in_a_row(run: Analyse, first: int, earlier: set[int], buffered: bool) -> None:
+    scattered = {step for step in earlier if step < first - 1}
+    skipped = scattered | set(range(first, first + 4))
+    analysis = run(START + training(60, skipped, buffered=buffered))
+    assert [oom.step for oom in analysis.attempt.ooms] == sorted(skipped)
+    assert analysis.diagnosis.step == first + 3
+    assert analysis.diagnosis.kind == "gpu_oom"
+    assert [oom.caught for oom in analysis.attempt.ooms] == [True] * (len(skipped) - 1) + [False]
+
+
+def test_held_back_banners_are_noticed_and_said(run: Analyse) -> None:
+    late = run(START + training(60, {5, 20}, buffered=True) + finished())
+    prompt = run(START + training(60, {5, 20}, buffered=False) + finished())
+    assert late.attempt.buffered
+    assert not prompt.attempt.buffered
+    assert "buffered_log" in [notice.id for notice in late.warnings]
+
+
+def test_a_resumed_run_counts_good_steps_from_where_it_resumed(run: Analyse) -> None:
+    resume = "#### IMPORTANT RESUMING FROM output/mugs/mugs_000000250.safetensors ####\nFound step 250 in metadata, starting from there\n"
+    analysis = run(START + resume + training(400, {252, 253, 254, 255}, start=250))
+    assert analysis.attempt.start_step == 250
+    assert analysis.attempt.good_steps == 2
+    assert (analysis.diagnosis.class_, analysis.diagnosis.step) == ("early_step", 255)
+
+
+def test_a_thinned_out_bar_places_what_it_can(run: Analyse) -> None:
+    log = START + training(60, {3, 40}, buffered=False) + finished()
+    lines = [line for line in log.split("\n") if "mugs: " not in line]
+    lines.insert(len(START.split("\n")), "mugs:  50%|#####     | 30/60 [01:00<01:00,  2.00s/it, lr: 1.0e-04 loss: 4.0e-01]")
+    analysis = run("\n".join(lines))
+    assert {oom.step for oom in analysis.attempt.ooms} <= {None, 30, 31}
+    assert not analysis.attempt.skips_confirmed
