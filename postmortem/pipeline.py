@@ -11,7 +11,7 @@ from postmortem.jobconfig import ConfigText, effective
 from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, Notice, ScanResult, Suggestion
 from postmortem.remedies import plan
 from postmortem.scan import Lexicon, scan
-from postmortem.timeline import build
+from postmortem.timeline import build, confirm
 from postmortem.vram import Ledger, ledger
 
 
@@ -58,8 +58,9 @@ def analyse(
     lexicon: Lexicon,
     *,
     attempt: int | None = None,
+    skipped_steps: Sequence[int] | None = None,
 ) -> Analysis:
-    """Analyse a run. `logs` come oldest first.
+    """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
@@ -67,6 +68,7 @@ def analyse(
     attempts = build(scans, lexicon)
     if not attempts:
         raise NothingRecognised
+    attempts = (*attempts[:-1], confirm(attempts[-1], skipped_steps))
     if attempt is not None and not 1 <= attempt <= len(attempts):
         raise NoSuchAttempt(len(attempts))
     chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)

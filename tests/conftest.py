@@ -31,7 +31,9 @@ def lexicon(knowledge: Knowledge) -> Lexicon:
 def run(lexicon: Lexicon) -> Analyse:
     """Analyse a log given as text or chunks, with an optional config text."""
 
-    def analyse_log(log: str | bytes | Iterable[bytes], config: str | None = None, attempt: int | None = None) -> Analysis:
+    def analyse_log(
+        log: str | bytes | Iterable[bytes], config: str | None = None, attempt: int | None = None
+    ) -> Analysis:
         chunks = [log.encode()] if isinstance(log, str) else [log] if isinstance(log, bytes) else log
         configs = [ConfigText("config.yaml", config)] if config is not None else []
         return analyse("-", [Source("log", "utf-8", chunks)], configs, lexicon, attempt=attempt)

@@ -33,7 +33,13 @@ def config(**changes: Any) -> dict[str, Any]:
             "dtype": "bf16",
         },
         "model": {"name_or_path": "x", "arch": "zimage:turbo", "quantize": True, "quantize_te": True, "low_vram": True},
-        "sample": {"sample_every": 250, "width": 1024, "height": 1024, "samples": [{"prompt": "a mug"}], "sample_steps": 20},
+        "sample": {
+            "sample_every": 250,
+            "width": 1024,
+            "height": 1024,
+            "samples": [{"prompt": "a mug"}],
+            "sample_steps": 20,
+        },
     }
     for path, new in changes.items():
         place = value

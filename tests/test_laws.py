@@ -71,8 +71,16 @@ def test_a_uniform_prefix_changes_no_fact(run: Analyse, knowledge: Knowledge, lo
 
 
 @SLOW
-@given(LOGS, st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\n\r{}%"), max_size=60), max_size=5))
-def test_unrelated_lines_before_it_change_no_fact(run: Analyse, knowledge: Knowledge, log: str, lines: list[str]) -> None:
+@given(
+    LOGS,
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\n\r{}%"), max_size=60),
+        max_size=5,
+    ),
+)
+def test_unrelated_lines_before_it_change_no_fact(
+    run: Analyse, knowledge: Knowledge, log: str, lines: list[str]
+) -> None:
     noise = "".join(f"- {line}\n" for line in lines)
     plain, other = as_json(run, knowledge, log), as_json(run, knowledge, noise + log)
     for key in ("kind", "resource", "class", "phase", "step", "signature"):

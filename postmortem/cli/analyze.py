@@ -49,7 +49,9 @@ def analyze(
 
     shown = printable_name(path)
     try:
-        analysis = pipeline.analyse(opened.source, logs, configs, Lexicon(base), attempt=attempt)
+        analysis = pipeline.analyse(
+            opened.source, logs, configs, Lexicon(base), attempt=attempt, skipped_steps=opened.skipped_steps()
+        )
     except pipeline.NothingRecognised:
         raise Failure(
             f"{shown}: no line in it is one that a training program prints; give the log of a run (2>&1 | tee run.log)"

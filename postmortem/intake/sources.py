@@ -40,7 +40,14 @@ class Intake(msgspec.Struct, frozen=True):
     logs: tuple[LogFile, ...]
     configs: tuple[ConfigText, ...] = ()
     folder: Path | None = None
-    notes: tuple[str, ...] = msgspec.field(default_factory=tuple)
+
+    def skipped_steps(self) -> tuple[int, ...] | None:
+        """What the run folder's database says of skipped steps; None when there is none."""
+        if self.folder is None or not (self.folder / "loss_log.db").is_file():
+            return None
+        from postmortem.intake import losslog
+
+        return losslog.skipped_steps(self.folder)
 
 
 def open_stream(stream: BinaryIO, source: str = "-") -> Intake:

@@ -113,7 +113,14 @@ def test_a_damaged_config_beside_a_good_log_is_a_warning(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--format", "pdf"], ["--attempt", "9"], ["--lang", "xx"], ["--no-such-option"], ["--attempt", "zwei"], ["--patterns", "/none"]],
+    [
+        ["--format", "pdf"],
+        ["--attempt", "9"],
+        ["--lang", "xx"],
+        ["--no-such-option"],
+        ["--attempt", "zwei"],
+        ["--patterns", "/none"],
+    ],
 )
 def test_bad_usage_is_status_2_and_one_line(log: Path, arguments: list[str]) -> None:
     done = postmortem(str(log), *arguments)

@@ -74,16 +74,31 @@ def test_preview_steps_come_last(run: Analyse) -> None:
     ],
 )
 def test_host_memory_gets_no_gpu_advice(run: Analyse, error: str) -> None:
-    analysis = run(head(config(train__gradient_checkpointing=False, train__batch_size=4)) + f"Error running job: {error}\n")
+    analysis = run(
+        head(config(train__gradient_checkpointing=False, train__batch_size=4)) + f"Error running job: {error}\n"
+    )
     assert analysis.diagnosis.kind == "host_oom"
-    allowed = {"add_host_memory", "raise_shm", "reduce_dataloader_workers", "cache_latents_to_disk", "change_toolkit_version"}
+    allowed = {
+        "add_host_memory",
+        "raise_shm",
+        "reduce_dataloader_workers",
+        "cache_latents_to_disk",
+        "change_toolkit_version",
+    }
     assert analysis.suggestions
     assert {item.id for item in analysis.suggestions} <= allowed
 
 
 def test_another_process_on_the_card_comes_first(run: Analyse) -> None:
-    crowded = SIZES.replace("Including", "Process 4410 has 20.00 GiB memory in use. Including").replace("30.68 GiB", "10.68 GiB")
-    ids = [item.id for item in run(head(config(train__gradient_checkpointing=False)) + f"Error running job: {crowded}\n").suggestions]
+    crowded = SIZES.replace("Including", "Process 4410 has 20.00 GiB memory in use. Including").replace(
+        "30.68 GiB", "10.68 GiB"
+    )
+    ids = [
+        item.id
+        for item in run(
+            head(config(train__gradient_checkpointing=False)) + f"Error running job: {crowded}\n"
+        ).suggestions
+    ]
     assert ids[:2] == ["free_other_gpu_processes", "restart_worker"]
 
 
@@ -93,7 +108,9 @@ def test_no_advice_where_memory_did_not_fail(run: Analyse) -> None:
 
 
 def test_no_advice_of_ai_toolkit_for_another_trainer(run: Analyse) -> None:
-    log = "import network module: networks.lora\nprepare optimizer, data loader etc.\n" + "RuntimeError: " + SIZES + "\n"
+    log = (
+        "import network module: networks.lora\nprepare optimizer, data loader etc.\n" + "RuntimeError: " + SIZES + "\n"
+    )
     analysis = run(log)
     assert (analysis.diagnosis.kind, analysis.diagnosis.trainer) == ("gpu_oom", "kohya")
     assert analysis.suggestions == ()
@@ -140,9 +157,14 @@ def test_nothing_on_is_turned_on_and_nothing_minimal_lowered(run: Analyse, chang
         for change in item.changes:
             assert change.before == (config_.get(change.path))
             assert change.after != change.before
-            if isinstance(change.before, int) and not isinstance(change.before, bool) and item.id not in (
-                "use_gradient_accumulation",
-                "sample_less_often",
+            if (
+                isinstance(change.before, int)
+                and not isinstance(change.before, bool)
+                and item.id
+                not in (
+                    "use_gradient_accumulation",
+                    "sample_less_often",
+                )
             ):
                 assert 0 < change.after < change.before
     ids = {item.id for item in analysis.suggestions}

@@ -38,7 +38,11 @@ def test_log_text_cannot_be_printed_by_accident() -> None:
 @given(NASTY)
 def test_no_control_or_invisible_character_survives(raw: str) -> None:
     for shown in (encode.terminal(LogText(raw)), encode.json_hook(LogText(raw)), encode.markdown_code(LogText(raw))):
-        assert not [char for char in shown if ord(char) < 32 or 127 <= ord(char) < 160 or char in "\u200b\u200e\u202e\u2066\u2028\ufeff"]
+        assert not [
+            char
+            for char in shown
+            if ord(char) < 32 or 127 <= ord(char) < 160 or char in "\u200b\u200e\u202e\u2066\u2028\ufeff"
+        ]
 
 
 @given(NASTY)
@@ -82,7 +86,12 @@ def test_a_hostile_job_name_through_every_format(run: Analyse, knowledge: Knowle
 
 def test_every_report_follows_the_published_schema(run: Analyse, knowledge: Knowledge) -> None:
     schema = json.loads(json_.schema())
-    for log in (head(config()) + training(400, {0, 1, 2, 3}), head(config()), "Killed\n", head(config()) + training(40, {3})):
+    for log in (
+        head(config()) + training(400, {0, 1, 2, 3}),
+        head(config()),
+        "Killed\n",
+        head(config()) + training(40, {3}),
+    ):
         jsonschema.validate(json.loads(json_.render(build(run(log), knowledge))), schema)
 
 

@@ -31,7 +31,9 @@ def test_warnings_between_its_lines_do_not_break_it(run: Analyse) -> None:
 def test_a_quoted_error_in_it_means_nothing(run: Analyse) -> None:
     text = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 0 bytes is free."
     settings = config(sample__samples=[{"prompt": text}], datasets__folder_path=f"/data/{text}")
-    analysis = run(head(settings, name="oom CUDA out of memory") + training(60, [], name="oom CUDA out of memory") + finished())
+    analysis = run(
+        head(settings, name="oom CUDA out of memory") + training(60, [], name="oom CUDA out of memory") + finished()
+    )
     assert (analysis.diagnosis.kind, analysis.diagnosis.outcome) == ("none", "completed")
     assert analysis.attempt.ooms == ()
 

@@ -8,9 +8,24 @@ from hypothesis import strategies as st
 from postmortem.scan import Lexicon
 from postmortem.scan.segments import MAX_TEXT, Cutter, Text
 
-FRAME = "\rjob:  45%|####      | 9/20 [00:10<00:12,  1.10s/it, lr: 1.0e-04 loss: 1.486e+00]".encode()
+FRAME = b"\rjob:  45%|####      | 9/20 [00:10<00:12,  1.10s/it, lr: 1.0e-04 loss: 1.486e+00]"
 PIECES = st.sampled_from(
-    [b"a", b"text ", b"\n", b"\r", b"\r\n", b"%", b"|", b"]", FRAME, b"\x1b[A", b"100%", b"\xff", b"x" * 5000, b"steps: 0% 0/12 [00:00<?, ?it/s]"]
+    [
+        b"a",
+        b"text ",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"%",
+        b"|",
+        b"]",
+        FRAME,
+        b"\x1b[A",
+        b"100%",
+        b"\xff",
+        b"x" * 5000,
+        b"steps: 0% 0/12 [00:00<?, ?it/s]",
+    ]
 )
 
 

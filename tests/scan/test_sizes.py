@@ -11,7 +11,13 @@ from tests.conftest import Analyse
 
 @pytest.mark.parametrize(
     ("value", "unit", "mib"),
-    [("2", "GiB", 2048.0), ("512", "KiB", 0.5), ("0", "bytes", 0.0), ("1048576", "bytes", 1.0), ("72.40", "GB", 74137.6)],
+    [
+        ("2", "GiB", 2048.0),
+        ("512", "KiB", 0.5),
+        ("0", "bytes", 0.0),
+        ("1048576", "bytes", 1.0),
+        ("72.40", "GB", 74137.6),
+    ],
 )
 def test_units(value: str, unit: str, mib: float) -> None:
     assert to_mib(value, unit) == pytest.approx(mib)

@@ -26,7 +26,14 @@ def test_a_later_attempt_of_the_same_job_supersedes(run: Analyse) -> None:
 
 def test_another_job_does_not_supersede(run: Analyse) -> None:
     second = head(config(), name="cups").removeprefix("Running 1 job\n")
-    analysis = run(head(config()) + PREVIEW + f"Error running job: {SIZES}\n" + second + training(60, [], name="cups") + finished("cups"))
+    analysis = run(
+        head(config())
+        + PREVIEW
+        + f"Error running job: {SIZES}\n"
+        + second
+        + training(60, [], name="cups")
+        + finished("cups")
+    )
     assert len(analysis.attempts) == 2
     assert analysis.attempt.index == 1
     assert (analysis.diagnosis.kind, analysis.diagnosis.phase) == ("gpu_oom", "baseline_sampling")
@@ -46,7 +53,15 @@ def test_the_old_handler_prints_one_failure_three_times(run: Analyse) -> None:
         "    loss_dict = self.hook_train_loop(batch_list)\n"
         f"torch.OutOfMemoryError: {SIZES}\n"
     )
-    log = head(config()) + training(60, [], until=30) + trace + "Batch Items:\n - /data/mugs/7.png\n" + FAILED + trace + trace
+    log = (
+        head(config())
+        + training(60, [], until=30)
+        + trace
+        + "Batch Items:\n - /data/mugs/7.png\n"
+        + FAILED
+        + trace
+        + trace
+    )
     analysis = run(log)
     assert len(analysis.attempt.ooms) == 1
     assert analysis.diagnosis.step == 30
@@ -56,8 +71,16 @@ def test_the_old_handler_prints_one_failure_three_times(run: Analyse) -> None:
 @pytest.mark.parametrize(
     ("tail", "outcome", "kind"),
     [
-        ("\n========================================\nJob stopped\n========================================\n", "stopped", "none"),
-        ("train.sh: line 3: 20534 Killed                  python run.py x.yaml\nexit code: 137\n", "killed", "host_oom"),
+        (
+            "\n========================================\nJob stopped\n========================================\n",
+            "stopped",
+            "none",
+        ),
+        (
+            "train.sh: line 3: 20534 Killed                  python run.py x.yaml\nexit code: 137\n",
+            "killed",
+            "host_oom",
+        ),
         ("\nJob process terminated with signal SIGKILL.\n", "killed", "host_oom"),
         ("", "incomplete", "unknown"),
         ("Error running job: DataLoader worker (pid 1) is killed by signal: Killed. \n", "failed", "host_oom"),
@@ -80,16 +103,25 @@ def test_a_crash_that_a_skipped_batch_caused_is_the_oom(run: Analyse) -> None:
 def test_a_swallowed_layer_is_reported_though_the_run_completed(run: Analyse) -> None:
     log = head(config()) + f"Failed to quantize blocks.3.attn: {SIZES}\n" + training(60, []) + finished()
     analysis = run(log)
-    assert (analysis.diagnosis.kind, analysis.diagnosis.phase, analysis.diagnosis.outcome) == ("gpu_oom", "quantize", "completed")
+    assert (analysis.diagnosis.kind, analysis.diagnosis.phase, analysis.diagnosis.outcome) == (
+        "gpu_oom",
+        "quantize",
+        "completed",
+    )
     assert analysis.attempt.ooms[0].caught
 
 
 def test_step_time_collapse_without_an_error(run: Analyse) -> None:
-    lines = [f"mugs: {n}%|#| {n}/100 [{n * 2 // 60:02d}:{n * 2 % 60:02d}<10:00, 2.00s/it, lr: 1.0e-04 loss: 1.{n:03d}]\n" for n in range(1, 41)]
+    lines = [
+        f"mugs: {n}%|#| {n}/100 [{n * 2 // 60:02d}:{n * 2 % 60:02d}<10:00, 2.00s/it, lr: 1.0e-04 loss: 1.{n:03d}]\n"
+        for n in range(1, 41)
+    ]
     clock = 80
     for n in range(41, 61):
         clock += 60
-        lines.append(f"mugs: {n}%|#| {n}/100 [{clock // 60:02d}:{clock % 60:02d}<10:00, 60.0s/it, lr: 1.0e-04 loss: 1.{n:03d}]\n")
+        lines.append(
+            f"mugs: {n}%|#| {n}/100 [{clock // 60:02d}:{clock % 60:02d}<10:00, 60.0s/it, lr: 1.0e-04 loss: 1.{n:03d}]\n"
+        )
     analysis = run(head(config()) + "".join(lines))
     assert analysis.diagnosis.kind == "vram_spill"
     assert analysis.attempt.step_times is not None

@@ -59,7 +59,9 @@ def test_a_resumed_run_counts_good_steps_from_where_it_resumed(run: Analyse) -> 
 def test_a_thinned_out_bar_places_what_it_can(run: Analyse) -> None:
     log = START + training(60, {3, 40}, buffered=False) + finished()
     lines = [line for line in log.split("\n") if "mugs: " not in line]
-    lines.insert(len(START.split("\n")), "mugs:  50%|#####     | 30/60 [01:00<01:00,  2.00s/it, lr: 1.0e-04 loss: 4.0e-01]")
+    lines.insert(
+        len(START.split("\n")), "mugs:  50%|#####     | 30/60 [01:00<01:00,  2.00s/it, lr: 1.0e-04 loss: 4.0e-01]"
+    )
     analysis = run("\n".join(lines))
     assert {oom.step for oom in analysis.attempt.ooms} <= {None, 30, 31}
     assert not analysis.attempt.skips_confirmed
