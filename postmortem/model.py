@@ -50,7 +50,7 @@ class BarSpan(msgspec.Struct, frozen=True):
 
     `n` counts as the bar counts. `unproven` holds the half-open ranges of counts that the bar left
     without the sign of a finished step (a redraw at the same count, or a changed postfix). `samples`
-    are (n, elapsed seconds) at some of the draws, first and last included.
+    are (n, elapsed seconds, line) at some of the draws, first and last included.
     """
 
     place: Place
@@ -61,7 +61,7 @@ class BarSpan(msgspec.Struct, frozen=True):
     last_n: int
     draws: int
     unproven: tuple[tuple[int, int], ...] = ()
-    samples: tuple[tuple[int, float], ...] = ()
+    samples: tuple[tuple[int, float, int], ...] = ()
     postfix: LogText = LogText("")
     main: bool = False
     event: str | None = None

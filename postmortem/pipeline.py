@@ -94,10 +94,11 @@ def analyse(
 
 
 def choose(attempts: Sequence[Attempt]) -> Attempt:
-    """The latest attempt of the job that failed; an earlier one that its own job superseded is history."""
+    """The latest attempt of the job that failed, or else dropped batches; what its own job superseded is history."""
     latest = [a for a in attempts if not any(same_job(a, later) for later in attempts[a.index :])]
     failed = [a for a in latest if a.end.outcome in ("failed", "killed")]
-    return failed[-1] if failed else latest[-1]
+    skipping = [a for a in latest if any(oom.caught for oom in a.ooms)]
+    return (failed or skipping or latest)[-1]
 
 
 def same_job(one: Attempt, other: Attempt) -> bool:

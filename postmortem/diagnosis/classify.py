@@ -12,6 +12,8 @@ from postmortem.model import Attempt, Bucket, BucketOdds, Oom
 
 PROVEN_STEPS = 10
 """Good steps after which an attempt has proved that it can step."""
+EPOCHS = 3
+"""Passes over the data after which every batch shape has proved that it fits: a later failure is no rare bucket."""
 _STARTUP = frozenset({"model_load", "quantize", "text_encoder_load", "setup"})
 _CACHING = frozenset({"cache_latents", "cache_text_embeddings"})
 _SAMPLING = frozenset({"baseline_sampling", "mid_sampling"})
@@ -68,7 +70,7 @@ def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Clas
     epoch = sum(odd.batches for odd in odds)
     if len(failing) > 1:
         return Classified("steady_training", True, (), rate)
-    if odds and attempt.good_steps < epoch:
+    if odds and attempt.good_steps < EPOCHS * epoch:
         return Classified("bucket_spike", True, _fitting(odds, rate), rate)
     if not odds and (shapes or 0) > 1:
         return Classified("bucket_spike", True, (), rate)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-_COMPARISON = re.compile(r"^([\w.\[\]-]+)\s*(!=|>=|<=|=|>|<|\bnot in\b|\bin\b)\s*([^=<>\s].*)$")
+_COMPARISON = re.compile(r"^([\w.\[\]-]+)\s*(!=|>=|<=|=|>|<|\bnot in\b|\bin\b|\bcontains\b)\s*([^=<>\s].*)$")
 _KNOWN = re.compile(r"^(known|unknown)\s+([\w.\[\]-]+)$")
 
 
@@ -69,6 +69,8 @@ def holds(condition: str, facts: Mapping[str, Any]) -> bool | None:
     if have is None:
         # the verdict is ours: what it leaves open is known to be open, and equal to nothing
         return operator in ("!=", "not in") if path.startswith("failure.") else None
+    if operator == "contains":
+        return str(value) in str(have)
     if operator == "in":
         return have in value
     if operator == "not in":

@@ -15,7 +15,8 @@ def collect(
     found: dict[tuple[int, str], Evidence] = {}
 
     def add(where: Place | None, what: str, text: LogText) -> None:
-        if where is not None and len(found) < MAX_LINES:
+        taken = where is not None and any(line == where.line for line, _ in found)
+        if where is not None and not taken and len(found) < MAX_LINES:
             found.setdefault((where.line, what), Evidence(where.line, what, text, where.source))
 
     if kind == "none" and attempt.end.outcome == "incomplete":

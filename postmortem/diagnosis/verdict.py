@@ -12,6 +12,8 @@ from postmortem.diagnosis.classify import Classified, classify
 from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Attempt, Diagnosis, Event, FactorFound, JobConfig, Notice, Oom, Place
 
+KERNEL = ("kernel_oom", "container_oom")
+"""Reasons of kill events that come from whoever did the killing."""
 MEMORY_KINDS = frozenset({"gpu_oom", "host_oom", "vram_spill"})
 _NEAR_LINES = 400
 
@@ -47,7 +49,8 @@ def diagnose(
     known["failure.class"] = classified.class_
     if classified.inferred and cause.confidence == "high":
         cause.confidence = "medium"
-    if trainer is None and not attempt.has_header and cause.kind in MEMORY_KINDS:
+    sure = cause.event is not None and cause.event.reason in KERNEL
+    if trainer is None and not attempt.has_header and cause.kind in MEMORY_KINDS and not sure:
         cause.confidence = "low"
     factors = [
         FactorFound(factor.id, known)
@@ -163,7 +166,7 @@ def _follows(event: Event, skip: Oom, attempt: Attempt) -> bool:
 
 
 def _killed(attempt: Attempt, event: Event) -> _Cause:
-    kernel = event.reason in ("kernel_oom", "container_oom")
+    kernel = event.reason in KERNEL
     cause = _Cause(
         "host_oom",
         event.resource or "host_ram",
@@ -199,6 +202,7 @@ def _facts(
             "failure.phase": cause.phase,
             "failure.signature": cause.signature,
             "failure.step": cause.step,
+            "failure.call": attempt.end_frame.code.reveal() if attempt.end_frame else None,
             "run.trainer": trainer,
             "run.family": family.id if family else None,
             "run.arch": arch,
@@ -280,6 +284,10 @@ def _warnings(attempt: Attempt, cause: _Cause, history: Sequence[Attempt]) -> li
             )
     if attempt.buffered:
         found.append(Notice("buffered_log", None, {}))
+    if any(oom.caught and oom.implied for oom in attempt.ooms):
+        found.append(
+            Notice("skips_by_bar_only", None, {"count": sum(oom.caught and oom.implied for oom in attempt.ooms)})
+        )
     if attempt.excerpt_bars and any(oom.caught for oom in attempt.ooms):
         found.append(Notice("thinned_bars", None, {}))
     if cause.kind == "not_memory" and any(oom.kind == "gpu_oom" for oom in attempt.ooms):
@@ -317,7 +325,8 @@ def _missing(attempt: Attempt, config: JobConfig, cause: _Cause, sizes: Mapping[
         )
     if cause.phase == "unknown":
         missing.append("traceback")
-    if cause.kind == "host_oom" and attempt.end.outcome == "killed":
+    told = cause.event is not None and cause.event.reason in KERNEL
+    if cause.kind == "host_oom" and attempt.end.outcome == "killed" and not told:
         missing.append("kernel_log")
     if cause.kind == "unknown":
         missing.append("how_it_ended")

@@ -45,7 +45,7 @@ class Fold:
         self._first_n = self.n if self.n is not None else 0
         self._draws = 0
         self._unproven: list[tuple[int, int]] = []
-        self._samples: list[tuple[int, bytes]] = []
+        self._samples: list[tuple[int, bytes, int]] = []
         self._stride = 1
         self._elapsed = b""
 
@@ -76,7 +76,7 @@ class Fold:
         self._postfix = postfix
         self._elapsed = elapsed
         if self._draws % self._stride == 0:
-            self._samples.append((n, elapsed))
+            self._samples.append((n, elapsed, line))
             if len(self._samples) >= MAX_SAMPLES:
                 self._samples = self._samples[::2]
                 self._stride *= 2
@@ -92,8 +92,9 @@ class Fold:
         if not self._draws or self.n is None:
             return None
         samples = self._samples
-        if not samples or samples[-1] != (self.n, self._elapsed):
-            samples = [*samples, (self.n, self._elapsed)]
+        end = (self.n, self._elapsed, self._last[0])
+        if not samples or samples[-1] != end:
+            samples = [*samples, end]
         last = Place(*self._last, self._source)
         postfix = (self._postfix or b"").decode("utf-8", "replace").lstrip(", ")
         span = BarSpan(
@@ -105,7 +106,7 @@ class Fold:
             last_n=self.n,
             draws=self._draws,
             unproven=tuple(self._unproven),
-            samples=tuple((n, seconds(clock)) for n, clock in samples),
+            samples=tuple((n, seconds(clock), line) for n, clock, line in samples),
             postfix=LogText(postfix),
             main=self.main,
             event=self.event,

@@ -73,6 +73,8 @@ class Lexicon:
         self.prefixes = by_role.get("prefix", [])
         self.carriers = by_role.get("carrier", [])
         self.frames = by_role.get("frame", [])
+        self.statements = [item for item in compiled if item.pattern.role in STATEMENTS]
+        self.echoes = [item for item in compiled if item.pattern.sets.event == "echo"]
         bars = by_role.get("bar", [])
         self.bar_names = [item for item in bars if item.pattern.sets.event != "bar_syntax"]
         self._bar_syntax = [item for item in bars if item.pattern.sets.event == "bar_syntax"]

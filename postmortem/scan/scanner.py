@@ -14,6 +14,8 @@ from postmortem.scan.traceback import TracebackReader
 from postmortem.text import LogText, strip_escapes
 
 BLOCK = 1 << 20
+ECHO = "echo"
+"""The event of lines that quote another line: a bar in one is no bar."""
 MAX_ITEMS = 60_000
 """Events kept of one log; what a flood adds after that is counted, not kept."""
 
@@ -134,6 +136,9 @@ class Scanner:
     def _draw(self, piece: Draw) -> None:
         raw_name, raw_n, raw_total, elapsed, postfix, line, offset = piece
         name, event, phase = self._names.get(raw_name) or self._name(raw_name)
+        if event == ECHO:
+            self._text(Text(raw_name, line, offset), set(self._lexicon.echoes))
+            return
         total = int(raw_total)
         n = int(raw_n)
         fold = self._fold
@@ -156,7 +161,9 @@ class Scanner:
         text = strip_escapes(raw[-400:].decode("utf-8", "replace")).strip()
         text = self._lexicon.peel_prefix(text + " ").strip().removesuffix(":").strip()
         event = phase = None
-        for item in self._lexicon.bar_names:
+        if any(item.match(text) for item in self._lexicon.echoes):
+            event = ECHO
+        for item in () if event else self._lexicon.bar_names:
             if item.match(text):
                 event, phase = item.pattern.sets.event or "bar_other", item.pattern.sets.phase
                 break

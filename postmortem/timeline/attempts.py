@@ -39,7 +39,9 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
     main = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
     end = ends.end_of(items, name)
     died = end.outcome in ("failed", "killed")
-    placement = steps.place(items, name, start, died=died)
+    saves = tuple(n for n in (_number(e, "step") for e in _all(items, "saving")) if n is not None)
+    silent = end.outcome in ("incomplete", "killed")
+    placement = steps.place(items, name, start, died=died, silent=silent, done=saves)
     found = ooms.collect(items, name, stages, placement, end, lexicon)
     last_stage = stages[-1].phase if stages else "unknown"
     end = ends.settle(end, found, main)
@@ -71,7 +73,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         buckets=buckets,
         dump=next((item for item in items if isinstance(item, ConfigDump)), None),
         end=end,
-        save_steps=tuple(n for n in (_number(e, "step") for e in _all(items, "saving")) if n is not None),
+        save_steps=saves,
         sample_steps=_sample_steps(stages, main),
         saved=tuple(_all(items, "saved_checkpoint")),
         step_times=rates.step_times(main),
@@ -98,7 +100,8 @@ def _unquoted(items: list[Item]) -> list[Item]:
         isinstance(item, Event) and item.event in ("job_count", "process_count", "job_banner") for item in items
     ):
         return items
-    kept = [item for item in items if not (isinstance(item, Event) and item.quoted)]
+    claims = ("oom", "host_oom", "other_error", "abort")
+    kept = [item for item in items if not (isinstance(item, Event) and item.quoted and item.role in claims)]
     return kept or items
 
 
@@ -143,6 +146,7 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
     """What the program was doing, in order; consecutive lines of one phase and kind are one stage."""
     trained = False
     count: int | None = None
+    told: str | None = None
     for item in items:
         if isinstance(item, BarSpan):
             if steps.is_main(item, name):
@@ -153,12 +157,15 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
                 phase = item.phase
                 if phase == SAMPLING:
                     phase = "mid_sampling" if trained else "baseline_sampling"
+                elif phase == "cache_latents" and told == "cache_text_embeddings":
+                    phase = told  # for two months the bar of the text embeddings was called like the latents' one
                 yield Stage(item.last_place, phase, item.event or "bar", item.description, count if trained else None)
         elif isinstance(item, Event) and item.role == "marker" and item.phase:
             phase = item.phase
             if phase == SAMPLING:
                 phase = "mid_sampling" if trained else "baseline_sampling"
             step = _number(item, "step")
+            told = phase
             yield Stage(item.place, phase, item.event or "status", item.text, step if step is not None else count)
 
 

@@ -11,7 +11,8 @@ from postmortem.timeline import steps
 
 ERRORS = frozenset({"oom", "host_oom", "other_error", "abort", "exception", "consequence", "crash"})
 """Roles of events that say that something went wrong."""
-KILL_CODES = frozenset({"137", "-9", "9"})
+KILL_CODES = frozenset({"137", "-9"})
+STOP_CODES = frozenset({"130", "143", "-2", "-15"})
 CRASH_CODES = frozenset({"139", "-11", "11", "134", "-6", "3221225477", "0xc0000005", "3221226505", "0xc0000409"})
 
 
@@ -28,13 +29,16 @@ def end_of(items: Sequence[Item], name: str | None) -> End:
     failed = any(_count(item, "failed") for item in items if isinstance(item, Event) and item.role == "result")
     if stop is not None and (fatal is None or fatal[0].place.offset > stop.place.offset or _is_interrupt(fatal[0])):
         return End("stopped", stop.place, stop)
-    if fatal is not None:
+    killed = kill or next((code for code in codes if _code(code) in KILL_CODES), None)
+    if fatal is not None and not (killed is not None and _wrapper(fatal[0])):
         event, traceback = fatal
         return End("failed", event.place, event, traceback)
     if kill is not None:
         return End("killed", kill.place, kill)
     for code in codes:
         value = _code(code)
+        if value in STOP_CODES:
+            return End("stopped", code.place, code)
         if value in KILL_CODES:
             return End("killed", code.place, code)
         if value in CRASH_CODES:
@@ -63,22 +67,25 @@ def settle(end: End, found: Sequence[Oom], main: Sequence[BarSpan]) -> End:
 
 
 def _fatal(items: Sequence[Item], name: str | None) -> tuple[Event, Traceback | None] | None:
-    """The error that ended the attempt: the first of the last cluster of uncaught ones with no progress after.
+    """The error that ended the attempt, with no progress after it, and its traceback.
 
-    One failure is printed up to four times (old handler, `Error running job`, the traceback, its chain).
+    One failure is printed up to four times (old handler, `Error running job`, the traceback, its chain), and a
+    native one is followed by the shell's word on how the process died.
     """
     errors = [
         item
         for item in items
-        if isinstance(item, Event) and item.role in ERRORS and not item.caught and not _survived(items, item)
+        if isinstance(item, Event)
+        and item.role in ERRORS
+        and not item.caught
+        and not _survived(items, item)
+        and not _mid_note(items, item)
     ]
-    if not errors:
+    if not errors or _progress_after(items, name, errors[-1].place.offset):
         return None
-    last = errors[-1]
-    if _progress_after(items, name, last.place.offset) or _mid_note(items, last):
-        return None
+    last = [error for error in errors if not _progress_after(items, name, error.place.offset)]
+    cause = _cause(last)
     tracebacks = [item for item in items if isinstance(item, Traceback)]
-    cause = _cause(errors)
     closing = next((t for t in tracebacks if t.exception is not None and t.exception.pattern == cause.pattern), None)
     if closing is None:
         closing = next((t for t in reversed(tracebacks) if t.place.offset >= cause.place.offset), None)
@@ -110,16 +117,27 @@ _GOES_ON = frozenset(
 )
 
 
+_SAYS_MOST = ("abort", "oom", "host_oom", "other_error", "crash", "exception")
+"""Roles by how much they say of the cause: a crash or a bare exception often only follows from what is above it."""
+
+
 def _cause(errors: Sequence[Event]) -> Event:
-    """Of the errors at the end, the one that says most: a named statement before a bare exception."""
-    named = [e for e in errors if e.role not in ("exception", "consequence")]
-    consequences = [e for e in errors if e.role == "consequence"]
+    """Of the errors at the end, the one that says most; of several prints of it, the fullest."""
     if errors[-1].role == "consequence":
         return errors[-1]
-    if named:
-        tail = [e for e in named if e.pattern == named[-1].pattern]
-        return max(tail, key=lambda e: (len(e.sizes_mib), -e.place.offset))
-    return consequences[-1] if consequences else errors[-1]
+    named = [error for error in errors if error.role != "consequence"]
+    if not named:
+        return errors[-1]
+    ended = [error for error in named if any("running_job" in c for c in error.carriers) and error.role != "exception"]
+    best = min((ended or named), key=lambda error: _SAYS_MOST.index(error.role)).role
+    same = [error for error in named if error.role == best]
+    tail = [error for error in same if error.pattern == same[-1].pattern]
+    return max(tail, key=lambda error: (len(error.sizes_mib), -error.place.offset))
+
+
+def _wrapper(error: Event) -> bool:
+    """A bare exception that only passes on that a child process died."""
+    return error.role == "exception" and not any("running_job" in carrier for carrier in error.carriers)
 
 
 def _mid_note(items: Sequence[Item], error: Event) -> bool:

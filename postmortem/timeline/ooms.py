@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -108,9 +108,31 @@ def collect(
                     text=item.text,
                 )
             )
+    if placement.extra:
+        found.extend(_shown_by_the_bar(items, name, placement, lexicon))
     for cluster in _clusters(items, name):
         found.append(_oom(cluster, items, name, stages, placement, end, lexicon))
     return tuple(sorted(found, key=lambda oom: oom.place.offset))
+
+
+def _shown_by_the_bar(
+    items: Sequence[Item], name: str | None, placement: steps.Placement, lexicon: Lexicon
+) -> Iterator[Oom]:
+    """Skips whose banners never came out of the buffer: the bar left their counts without finishing them."""
+    banner = next(item.pattern for item in lexicon.statements if item.pattern.role == "skip")
+    last = next(item for item in reversed(items) if isinstance(item, BarSpan) and steps.is_main(item, name))
+    for step in placement.extra:
+        yield Oom(
+            place=last.last_place,
+            pattern=banner.id,
+            phase="training_step",
+            caught=True,
+            step=step,
+            kind="gpu_oom",
+            resource="vram",
+            implied=True,
+            text=last.description,
+        )
 
 
 def _abort_step(found: Sequence[Oom], placement: steps.Placement) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from postmortem.model import BarSpan, StepTimes
+from postmortem.model import BarSpan, Place, StepTimes
 
 COLLAPSE = 4.0
 """How many times slower a step must have become to be called a collapse."""
@@ -14,7 +14,7 @@ MIN_STEPS_BEFORE = 5
 MIN_STEPS_AFTER = 3
 MAX_POINTS = 240
 
-_Point = tuple[int, float, BarSpan]
+_Point = tuple[int, float, Place, BarSpan]
 
 
 def median(values: list[float]) -> float:
@@ -30,11 +30,17 @@ def step_times(spans: Sequence[BarSpan]) -> StepTimes | None:
     Lasting means: every stretch after the change, to the end, is at least COLLAPSE times slower than the
     median before it. Previews, saves and single slow buckets do not do that.
     """
-    points = [(n, clock, span) for span in spans for n, clock in span.samples]
+    points: list[_Point] = []
+    for span in spans:
+        for n, clock, line in span.samples:
+            # a finished step is drawn twice at one moment; the first draw has the count that took that long
+            if not points or (n > points[-1][0] and clock > points[-1][1]):
+                points.append((n, clock, Place(line, span.place.offset, span.place.source), span))
     if not points:
         return None
-    if points[0][0] > points[0][2].start_n or points[0][1] > 0:
-        points.insert(0, (0 if points[0][2].start_n == points[0][0] else points[0][2].start_n, 0.0, points[0][2]))
+    n, clock, place, span = points[0]
+    if n > span.start_n or clock > 0:
+        points.insert(0, (0 if span.start_n == n else span.start_n, 0.0, place, span))
     return _collapse(_thin(points))
 
 
@@ -46,8 +52,8 @@ def _thin(points: list[_Point]) -> list[_Point]:
 
 def _collapse(points: list[_Point]) -> StepTimes | None:
     stretches = [
-        (n1 - n0, (t1 - t0) / (n1 - n0), n0, span)
-        for (n0, t0, _), (n1, t1, span) in pairwise(points)
+        (n1 - n0, (t1 - t0) / (n1 - n0), n0, place)
+        for (n0, t0, _, _), (n1, t1, place, _) in pairwise(points)
         if n1 > n0 and t1 >= t0
     ]
     slowest_after = [0.0] * len(stretches)
@@ -67,5 +73,5 @@ def _collapse(points: list[_Point]) -> StepTimes | None:
         steps = sum(count for count, _, _, _ in after)
         spent = sum(count * rate for count, rate, _, _ in after)
         if steps >= MIN_STEPS_AFTER and spent >= MIN_SECONDS:
-            return StepTimes(usual, spent / steps, after[0][2], after[0][3].place)
+            return StepTimes(usual, spent / steps, after[0][2], after[0][3])
     return None

@@ -15,6 +15,8 @@ import msgspec
 from postmortem.model import BarSpan, Event, Item
 
 MAX_UNPROVEN = 20_000
+DENSE = 1.5
+"""Draws a step of a bar that nobody thinned out: a finished step is drawn twice."""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -55,8 +57,14 @@ def is_main(item: Item, name: str | None) -> bool:
     )
 
 
-def place(items: Sequence[Item], name: str | None, start_step: int, *, died: bool) -> Placement:
-    """Find the step of every skip banner among `items` (one attempt) and the step at death."""
+def place(
+    items: Sequence[Item], name: str | None, start_step: int, *, died: bool, silent: bool, done: Sequence[int] = ()
+) -> Placement:
+    """Find the step of every skip banner among `items` (one attempt) and the step at death.
+
+    `done` are steps in which a save was announced: they had been trained. `silent`: the log just ends, so
+    banners may have died in a buffer; then what the bar alone shows as skipped is given as `extra`.
+    """
     spans = [item for item in items if isinstance(item, BarSpan) and is_main(item, name)]
     banners = [item for item in items if isinstance(item, Event) and item.role == "skip"]
     if not spans:
@@ -69,8 +77,18 @@ def place(items: Sequence[Item], name: str | None, start_step: int, *, died: boo
     unproven = _expand(spans, last.total)
     proven_last = last.last_proven
     death = last.last_n + offset + (1 if proven_last and not excerpt and counts_completed else 0)
+    if done and not excerpt:
+        death = max(death, max(done) + 1)
     steps: tuple[int | None, ...] | None = None
-    extra: tuple[int, ...] = ()
+    if silent and not excerpt and unproven and draws >= DENSE * (last.last_n - spans[0].first_n):
+        counts = tuple(count + offset for count in unproven)
+        shown = counts[: len(banners)]
+        if (
+            len(counts) > len(banners)
+            and len(counts) <= (last.last_n - spans[0].first_n) // 2
+            and _counters_fit(banners, shown)
+        ):
+            return Placement(shown, counts[len(banners) :], last.last_n, death, True, True, excerpt, counts_completed)
     if banners and not excerpt:
         candidates = [count + offset for count in unproven]
         if died and len(candidates) + 1 == len(banners) and not proven_last:
@@ -79,7 +97,7 @@ def place(items: Sequence[Item], name: str | None, start_step: int, *, died: boo
             steps = tuple(candidates)
     if steps is not None:
         late = _late(items, name, steps)
-        return Placement(steps, extra, last.last_n, death, True, late, excerpt, counts_completed)
+        return Placement(steps, (), last.last_n, death, True, late, excerpt, counts_completed)
     placed, stalled = _by_position(items, name, offset)
     if died and stalled is not None:
         death = stalled

@@ -57,7 +57,7 @@ def test_samples_stay_bounded_and_keep_the_last() -> None:
     span = bar.take()
     assert span is not None
     assert len(span.samples) <= 129
-    assert span.samples[-1] == (4999, 3600 + 4999 % 60)
+    assert span.samples[-1] == (4999, 3600 + 4999 % 60, 1)
 
 
 def test_clock_forms() -> None:
