@@ -69,6 +69,8 @@ class BarSpan(msgspec.Struct, frozen=True):
     start_proofs: int = 0
     start_n: int = 0
     last_proven: bool = False
+    proven_n: int | None = None
+    redrawn: bool = False
 
 
 class Frame(msgspec.Struct, frozen=True):

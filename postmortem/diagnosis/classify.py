@@ -61,17 +61,19 @@ def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Clas
     if shapes == 1:
         return Classified("steady_training", True, (), rate)
     largest = _largest(odds)
-    explained = sum(odd.share for odd in largest) if largest else _FEW_LARGEST
+    batches = facts.get("train.gradient_accumulation") or 1
+    share = sum(odd.share for odd in largest) if largest else _FEW_LARGEST
+    explained = _in_a_step(share, batches)
     scattered = [oom for oom in caught if not _in_final_streak(oom, failing, died)]
     if scattered or not died:
         if rate <= explained + 2 * (explained * (1 - explained) / max(1, len(failing) + attempt.good_steps)) ** 0.5:
-            return Classified("bucket_spike", True, _fitting(odds, rate), rate)
+            return Classified("bucket_spike", True, _fitting(odds, rate, batches), rate)
         return Classified("steady_training", True, (), rate)
     epoch = sum(odd.batches for odd in odds)
     if len(failing) > 1:
         return Classified("steady_training", True, (), rate)
     if odds and attempt.good_steps < EPOCHS * epoch:
-        return Classified("bucket_spike", True, _fitting(odds, rate), rate)
+        return Classified("bucket_spike", True, _fitting(odds, rate, batches), rate)
     if not odds and (shapes or 0) > 1:
         return Classified("bucket_spike", True, (), rate)
     return Classified("steady_training", True, (), rate)
@@ -117,6 +119,11 @@ def bucket_odds(buckets: Sequence[Bucket], batch_size: int) -> tuple[BucketOdds,
     return tuple(BucketOdds(bucket, batches, batches / total) for bucket, batches in ordered)
 
 
+def _in_a_step(share: float, batches: int) -> float:
+    """How often a step of `batches` accumulated batches meets a bucket that holds `share` of them."""
+    return 1 - (1 - min(1.0, share)) ** max(1, min(batches, 1000))
+
+
 def _largest(odds: Sequence[BucketOdds]) -> list[BucketOdds]:
     """The few largest buckets: from the top, as long as they hold no more than the bulk of the batches."""
     chosen: list[BucketOdds] = []
@@ -129,14 +136,14 @@ def _largest(odds: Sequence[BucketOdds]) -> list[BucketOdds]:
     return chosen
 
 
-def _fitting(odds: Sequence[BucketOdds], rate: float) -> tuple[BucketOdds, ...]:
+def _fitting(odds: Sequence[BucketOdds], rate: float, batches: int) -> tuple[BucketOdds, ...]:
     """The largest buckets that together come closest to the observed rate."""
     best: tuple[float, int] | None = None
     share = 0.0
     largest = _largest(odds)
     for index, odd in enumerate(largest):
         share += odd.share
-        distance = abs(share - rate)
+        distance = abs(_in_a_step(share, batches) - rate)
         if best is None or distance < best[0]:
             best = (distance, index + 1)
     return tuple(largest[: best[1]]) if best else ()

@@ -46,7 +46,8 @@ def diagnose(
     sizes, warnings = memory.sizes_of(cause.oom, attempt.notes)
     known = _facts(attempt, config, family, arch, trainer, sizes, cause)
     classified = _class_of(cause, attempt, known)
-    known["failure.class"] = classified.class_
+    # validation runs without gradients at its own resolution: nothing that lightens a training step touches it
+    known["failure.class"] = None if cause.phase == "validation" else classified.class_
     if classified.inferred and cause.confidence == "high":
         cause.confidence = "medium"
     sure = cause.event is not None and cause.event.reason in KERNEL
@@ -139,7 +140,8 @@ def _from_oom(attempt: Attempt, event: Event) -> _Cause:
     for oom in attempt.ooms:
         if event.role == "abort" and oom.implied:
             cause = _of(attempt, oom, event)
-            cause.step = attempt.end_step
+            if not attempt.skips_confirmed:
+                cause.step = attempt.end_step
             return cause
     matching = [oom for oom in attempt.ooms if oom.pattern == event.pattern and not oom.caught]
     return _of(attempt, matching[-1] if matching else attempt.ooms[-1], event)

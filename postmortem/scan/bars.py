@@ -32,6 +32,8 @@ class Fold:
         self.phase = phase
         self.main = event == "bar_main"
         self.n: int | None = None
+        self.paused = False
+        self.redrawn = False
         self._postfix: bytes | None = None
         self._proven = -1
         self._start_n = 0
@@ -68,10 +70,13 @@ class Fold:
                     self._leave(previous, n)
                 elif previous + 1 < n:
                     self._leave(previous + 1, n)
-            if n == previous or postfix != self._postfix:
+            # after a pause (preview, save) tqdm holds the count's own draw back: the next count, later, is a redraw
+            redraw = self.paused and n == previous + 1 and elapsed != self._elapsed
+            if n == previous or postfix != self._postfix or redraw:
                 self._proven = n
                 if n == self._start_n and postfix != self._postfix:
                     self._start_proofs += 1
+        self.paused = False
         self.n = n
         self._postfix = postfix
         self._elapsed = elapsed
@@ -114,6 +119,8 @@ class Fold:
             start_proofs=self._start_proofs,
             start_n=self._start_n,
             last_proven=self._proven >= self.n,
+            redrawn=self.redrawn,
+            proven_n=self._proven if self._proven >= 0 else None,
         )
         self._reset(last)
         return span

@@ -137,7 +137,7 @@ class Scanner:
         raw_name, raw_n, raw_total, elapsed, postfix, line, offset = piece
         name, event, phase = self._names.get(raw_name) or self._name(raw_name)
         if event == ECHO:
-            self._text(Text(raw_name, line, offset), set(self._lexicon.echoes))
+            self._text(Text(raw_name.strip(), line, offset), set(self._lexicon.echoes))
             return
         total = int(raw_total)
         n = int(raw_n)
@@ -146,12 +146,15 @@ class Scanner:
             if fold is not None:
                 self._end_bar()
             fold = self._fold = self._resume_fold(name, total, n, Place(line, offset, self._source), event, phase)
+        if raw_name[:1] == b"\r":
+            fold.redrawn = True
         fold.draw(n, elapsed, postfix, line, offset)
 
     def _resume_fold(self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None) -> Fold:
         """The main bar goes on after a preview's bar came between: its state must too."""
         kept = self._kept
         if kept is not None and kept.description == name and kept.total == total and (kept.n or 0) <= n:
+            kept.paused = True
             return kept
         return Fold(name, total, place, event=event, phase=phase)
 

@@ -28,7 +28,10 @@ class Text(msgspec.Struct, frozen=True):
 
 
 Draw = tuple[bytes, bytes, bytes, bytes, bytes, int, int]
-"""One drawn bar: description, n, total, elapsed, postfix, line, offset. A plain tuple: there are millions."""
+"""One drawn bar: description (with the carriage return that redrew it), n, total, elapsed, postfix, line, offset.
+
+A plain tuple: there are millions.
+"""
 
 
 class Cutter:
@@ -55,8 +58,9 @@ class Cutter:
         if not chunk:
             return
         self._ended_with_newline = chunk.endswith(b"\n")
-        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
-        if not end:
+        # a carriage return belongs to what it introduces: whether a bar was redrawn must not depend on the cut
+        end = max(chunk.rfind(b"\n") + 1, chunk.rfind(b"\r"))
+        if end <= 0:
             self._keep(chunk)
             return
         block = bytes(self._rest) + chunk[:end] if self._rest else chunk[:end]
@@ -81,7 +85,7 @@ class Cutter:
         at = 0
         if self._lost:
             # the first segment was longer than is ever read: its tail is gone, and counted in the offsets
-            found = _CUT.search(block)
+            found = _CUT.search(block, 1)
             at = found.start() if found else len(block)
             counted = self.cut_long + 1
             yield from self._pieces(block, 0, at, self._line, self._offset)
@@ -110,11 +114,10 @@ class Cutter:
                 name = block[at:first]
                 if name[:1] == b"\r" and name.find(b"\r", 1) == -1:
                     segment = at + 1
-                    name = name[1:]
                 elif b"\r" in name:
                     segment = at + name.rfind(b"\r") + 1
                     yield from self._texts(block, at, segment, line, base)
-                    name = block[segment:first]
+                    name = block[segment - 1 : first]
                 if last - segment > MAX_READ:
                     at = max(at, segment)
                     continue

@@ -147,6 +147,7 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
     trained = False
     count: int | None = None
     told: str | None = None
+    stale = False
     for item in items:
         if isinstance(item, BarSpan):
             if steps.is_main(item, name):
@@ -165,6 +166,13 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
             if phase == SAMPLING:
                 phase = "mid_sampling" if trained else "baseline_sampling"
             step = _number(item, "step")
+            if step is not None and count is not None and step < count - 1:
+                # printed late: the bar had long left that step
+                stale = True
+            elif step is not None or item.event not in ("saved_checkpoint", "saved_optimizer"):
+                stale = False
+            if stale and phase in ("saving", "mid_sampling"):
+                phase = "training_step"
             told = phase
             yield Stage(item.place, phase, item.event or "status", item.text, step if step is not None else count)
 

@@ -8,13 +8,15 @@ nothing, the step stays unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import msgspec
 
 from postmortem.model import BarSpan, Event, Item
 
 MAX_UNPROVEN = 20_000
+MAX_SUSPECTS = 12
 DENSE = 1.5
 """Draws a step of a bar that nobody thinned out: a finished step is drawn twice."""
 
@@ -37,10 +39,12 @@ def main_description(items: Sequence[Item], job_name: str | None) -> str | None:
     best: tuple[int, int, int] | None = None
     found: str | None = None
     for item in items:
-        if isinstance(item, BarSpan) and item.event in (None, "bar_main") and item.description:
+        if isinstance(item, BarSpan) and item.description:
             name = item.description.reveal()
             if job_name is not None and name == job_name:
                 return name
+            if item.event not in (None, "bar_main"):
+                continue
             key = (int(item.event == "bar_main"), int(bool(item.postfix)), item.total)
             if best is None or key > best:
                 best, found = key, name
@@ -49,12 +53,7 @@ def main_description(items: Sequence[Item], job_name: str | None) -> str | None:
 
 def is_main(item: Item, name: str | None) -> bool:
     """Whether `item` is a span of the training bar called `name`."""
-    return (
-        isinstance(item, BarSpan)
-        and name is not None
-        and item.event in (None, "bar_main")
-        and item.description.reveal() == name
-    )
+    return isinstance(item, BarSpan) and name is not None and item.description.reveal() == name
 
 
 def place(
@@ -67,41 +66,73 @@ def place(
     """
     spans = [item for item in items if isinstance(item, BarSpan) and is_main(item, name)]
     banners = [item for item in items if isinstance(item, Event) and item.role == "skip"]
+    aborted = any(isinstance(item, Event) and item.role == "abort" for item in items)
     if not spans:
         return Placement((None,) * len(banners), (), None, None, False, False, False, True)
     last = spans[-1]
+    passed = last.last_n - spans[0].first_n
     draws = sum(span.draws for span in spans)
-    excerpt = spans[0].first_n > start_step or draws < last.last_n - spans[0].first_n + 1
-    counts_completed = not (not excerpt and spans[-1].start_proofs > 1)
+    # a real bar is redrawn over a carriage return; draws on lines of their own were rewritten by somebody
+    rewritten = not any(span.redrawn for span in spans) and draws < DENSE * (passed + 2)
+    excerpt = rewritten or spans[0].first_n > start_step or 2 * draws < passed + 1
+    counts_completed = not (not excerpt and last.start_proofs > 1)
     offset = 0 if counts_completed else 1
-    unproven = _expand(spans, last.total)
-    proven_last = last.last_proven
-    death = last.last_n + offset + (1 if proven_last and not excerpt and counts_completed else 0)
-    if done and not excerpt:
-        death = max(death, max(done) + 1)
-    steps: tuple[int | None, ...] | None = None
-    if silent and not excerpt and unproven and draws >= DENSE * (last.last_n - spans[0].first_n):
-        counts = tuple(count + offset for count in unproven)
-        shown = counts[: len(banners)]
-        if (
-            len(counts) > len(banners)
-            and len(counts) <= (last.last_n - spans[0].first_n) // 2
-            and _counters_fit(banners, shown)
-        ):
-            return Placement(shown, counts[len(banners) :], last.last_n, death, True, True, excerpt, counts_completed)
-    if banners and not excerpt:
-        candidates = [count + offset for count in unproven]
-        if died and len(candidates) + 1 == len(banners) and not proven_last:
-            candidates.append(last.last_n + offset)
-        if len(candidates) == len(banners) and _counters_fit(banners, candidates):
-            steps = tuple(candidates)
-    if steps is not None:
-        late = _late(items, name, steps)
-        return Placement(steps, (), last.last_n, death, True, late, excerpt, counts_completed)
+    death = _death(last, start_step, offset, excerpt=excerpt, aborted=aborted, done=done)
+
+    def found(steps: Sequence[int | None], *, extra: Sequence[int] = (), confirmed: bool, buffered: bool) -> Placement:
+        return Placement(tuple(steps), tuple(extra), last.last_n, death, confirmed, buffered, excerpt, counts_completed)
+
+    if not excerpt:
+        counts = [count + offset for count in _expand(spans, last.total)]
+        for steps in _candidates(counts, len(banners), last, offset, death, aborted=aborted, done=done):
+            if _counters_fit(banners, steps):
+                return found(steps, confirmed=bool(banners), buffered=_late(items, name, steps))
+        shown, rest = counts[: len(banners)], counts[len(banners) :]
+        plausible = rest and draws >= DENSE * passed and 2 * len(counts) <= passed
+        if silent and plausible and _counters_fit(banners, shown):
+            return found(shown, extra=rest, confirmed=True, buffered=True)
+        if _lumped(items, name):
+            return found([None] * len(banners), confirmed=False, buffered=True)
     placed, stalled = _by_position(items, name, offset)
     if died and stalled is not None:
         death = stalled
-    return Placement(placed, (), last.last_n, death, False, _lumped(items, name), excerpt, counts_completed)
+    return found(placed, confirmed=False, buffered=_lumped(items, name))
+
+
+def _death(last: BarSpan, start_step: int, offset: int, *, excerpt: bool, aborted: bool, done: Sequence[int]) -> int:
+    """The step that was at work when the bar was last drawn."""
+    if excerpt:
+        return last.last_n + offset
+    if aborted:
+        # three skipped and the fourth fatal, counted from the last step that was finished; draws may be missing
+        proven = start_step - 1 if last.proven_n is None else max(start_step - 1, last.proven_n + offset)
+        if last.last_n + offset <= proven + 4:
+            return proven + 4
+    step = last.last_n + offset + (1 if last.last_proven and offset == 0 else 0)
+    return max(step, max(done) + 1) if done else step
+
+
+def _candidates(
+    counts: list[int], wanted: int, last: BarSpan, offset: int, death: int, *, aborted: bool, done: Sequence[int]
+) -> Iterator[list[int]]:
+    """Readings of the counts that the bar left unfinished, as many as there are banners; the plainest first."""
+    if len(counts) == wanted:
+        yield counts
+    if aborted:
+        # the last streak is known from the abort, whatever of it was drawn
+        before = [count for count in counts if count < death - 3]
+        whole = [*before, *range(death - 3, death)]
+        if len(whole) == wanted:
+            yield whole
+    elif len(counts) + 1 == wanted:
+        # the skip that the log ends on: the bar has not left its count yet, or was not drawn again
+        yield [*counts, last.last_n + offset + (1 if last.last_proven else 0)]
+    # the first step after a save has one draw only; a loss that repeats hides that it was finished
+    suspects = sorted({step + 1 for step in done} & set(counts))
+    excess = len(counts) - wanted
+    if 0 < excess <= len(suspects) and len(suspects) < MAX_SUSPECTS:
+        for dropped in combinations(suspects, excess):
+            yield [count for count in counts if count not in dropped]
 
 
 def _expand(spans: Sequence[BarSpan], total: int) -> list[int]:
