@@ -35,6 +35,7 @@ class Fold:
         self.paused = False
         self.redrawn = False
         self._postfix: bytes | None = None
+        self._elapsed = b""
         self._proven = -1
         self._start_n = 0
         self._start_proofs = 0
@@ -49,7 +50,6 @@ class Fold:
         self._unproven: list[tuple[int, int]] = []
         self._samples: list[tuple[int, bytes, int]] = []
         self._stride = 1
-        self._elapsed = b""
 
     def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int) -> None:
         """Take in one draw of the bar at count `n`."""
