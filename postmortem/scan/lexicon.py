@@ -73,6 +73,7 @@ class Lexicon:
         self.prefixes = by_role.get("prefix", [])
         self.carriers = by_role.get("carrier", [])
         self.frames = by_role.get("frame", [])
+        self.by_id = {item.pattern.id: item for item in compiled}
         self.statements = [item for item in compiled if item.pattern.role in STATEMENTS]
         self.echoes = [item for item in compiled if item.pattern.sets.event == "echo"]
         bars = by_role.get("bar", [])

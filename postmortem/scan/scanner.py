@@ -11,6 +11,7 @@ from postmortem.scan.lexicon import Compiled, Lexicon, hits
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Cutter, Draw, Text
 from postmortem.scan.traceback import TracebackReader
+from postmortem.scan.wrapped import Wrapped
 from postmortem.text import LogText, strip_escapes
 
 BLOCK = 1 << 20
@@ -41,6 +42,7 @@ class Scanner:
         self._trainers: dict[str, tuple[int, Place]] = {}
         self._last_text = b""
         self._want_code = False
+        self._wrapped: Wrapped | None = None
 
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
         """Scan everything and return the result."""
@@ -94,7 +96,8 @@ class Scanner:
             raw = piece.raw
             if raw.strip():
                 self._last_text = raw
-            if entries is None and not self._dump.open and not self._want_code and not raw.rstrip().endswith(b"{"):
+            watched = self._dump.open or self._want_code or self._wrapped is not None
+            if entries is None and not watched and not raw.rstrip().endswith(b"{"):
                 continue
             self._text(piece, entries)
 
@@ -109,9 +112,9 @@ class Scanner:
             self._want_code = False
             if self._traceback.code(self._lexicon.peel_prefix(text)):
                 return
-        if entries is None:
-            return
-        for event in self._recognise(text, place, entries):
+        events = list(self._recognise(text, place, entries)) if entries is not None else []
+        self._follow_wrapped(text, claimed=any(event.role != "trainer" for event in events))
+        for event in events:
             if event.role == "trainer":
                 kept = self._trainers.get(event.event or "")
                 weight = int(event.reason or 0)
@@ -126,8 +129,23 @@ class Scanner:
             else:
                 closes = event.exception is not None and self._traceback.open
                 self._add(event)
+                self._watch(event)
                 if closes:
                     self._flush_traceback(self._traceback.close(event))
+
+    def _watch(self, event: Event) -> None:
+        """Look for the rest of an allocator's message that breaks off at the end of its line."""
+        entry = self._lexicon.by_id.get(event.pattern)
+        if entry is not None and self._items and self._items[-1] is event and Wrapped.wanted(event, entry):
+            self._wrapped = Wrapped(event, entry, len(self._items) - 1)
+
+    def _follow_wrapped(self, text: str, *, claimed: bool) -> None:
+        if self._wrapped is None:
+            return
+        more = not claimed and self._wrapped.extend(self._lexicon.peel_prefix(text))
+        self._items[self._wrapped.at] = self._wrapped.event
+        if not more:
+            self._wrapped = None
 
     def _flush_traceback(self, done: Item | None) -> None:
         if done is not None:

@@ -1,0 +1,58 @@
+"""An allocator's message that a terminal or a mail program broke over several lines, put together again.
+
+Only its sizes are sought in the lines that follow; a line that says something of its own ends the search.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from postmortem.model import Event
+from postmortem.scan.lexicon import Compiled
+from postmortem.scan.sizes import read_sizes
+from postmortem.text import LogText
+
+MAX_LINES = 10
+MAX_CHARS = 2000
+_WHOLE = ("gpu_total", "pytorch_allocated")
+"""Sizes that every whole message of an allocator with a `gpu_total` field has."""
+
+
+class Wrapped:
+    """Follows one message until its sizes are complete or the text ends."""
+
+    def __init__(self, event: Event, entry: Compiled, at: int) -> None:
+        self.event = event
+        self.at = at
+        self._fields = entry.fields
+        text = event.text.reveal()
+        self._hard = text
+        self._soft = text
+        self._left = MAX_LINES
+
+    @staticmethod
+    def wanted(event: Event, entry: Compiled) -> bool:
+        """Whether `event` is an allocator's message that breaks off before its sizes."""
+        fields = entry.pattern.fields
+        return event.role == "oom" and all(key in fields and key not in event.sizes_mib for key in _WHOLE[1:])
+
+    def extend(self, line: str) -> bool:
+        """Take the next line; False when the message is complete or nothing more can belong to it."""
+        part = line.strip()
+        if not part:
+            return True
+        self._left -= 1
+        self._hard += line
+        self._soft += " " + part
+        readings = [read_sizes(self._fields, text) for text in (self._soft, self._hard)]
+        sizes, others, device = max(readings, key=lambda reading: len(reading[0]))
+        if len(sizes) > len(self.event.sizes_mib):
+            self.event = msgspec.structs.replace(
+                self.event,
+                sizes_mib=sizes,
+                others_mib=others,
+                device=device,
+                text=LogText(self._soft[:MAX_CHARS]),
+            )
+        complete = all(key in self.event.sizes_mib for key in (*_WHOLE, "reserved_unallocated"))
+        return not complete and self._left > 0 and len(self._soft) < MAX_CHARS
