@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from postmortem.intake import decode
+from postmortem.intake import decode, jsonlines
 from postmortem.intake.errors import IntakeError
 from postmortem.jobconfig.effective import ConfigText
 
@@ -55,6 +55,7 @@ def open_stream(stream: BinaryIO, source: str = "-") -> Intake:
     head = _read_head(stream, source)
     _require_text(head, source)
     encoding = decode.sniff(head)
+    records = encoding.startswith("utf-8") and jsonlines.is_json_lines(head)
 
     def chunks() -> Iterator[bytes]:
         def raw() -> Iterator[bytes]:
@@ -62,7 +63,8 @@ def open_stream(stream: BinaryIO, source: str = "-") -> Intake:
             while piece := stream.read(CHUNK):
                 yield piece
 
-        return decode.to_utf8(raw(), encoding)
+        plain = decode.to_utf8(raw(), encoding)
+        return jsonlines.texts(plain) if records else plain
 
     return Intake(source, (LogFile(SINGLE, encoding, chunks),))
 
@@ -155,6 +157,7 @@ def _file(path: Path, name: str) -> LogFile:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     _require_text(head, str(path))
     encoding = decode.sniff(head)
+    records = encoding.startswith("utf-8") and jsonlines.is_json_lines(head)
 
     def chunks() -> Iterator[bytes]:
         def raw() -> Iterator[bytes]:
@@ -162,7 +165,8 @@ def _file(path: Path, name: str) -> LogFile:
                 while piece := file.read(CHUNK):
                     yield piece
 
-        return decode.to_utf8(raw(), encoding)
+        plain = decode.to_utf8(raw(), encoding)
+        return jsonlines.texts(plain) if records else plain
 
     return LogFile(name, encoding, chunks)
 

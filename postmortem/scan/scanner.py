@@ -11,6 +11,7 @@ from postmortem.scan.lexicon import Compiled, Lexicon, hits
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Cutter, Draw, Text
 from postmortem.scan.traceback import TracebackReader
+from postmortem.scan.unwrap import look_ahead
 from postmortem.scan.wrapped import Wrapped
 from postmortem.text import LogText, strip_escapes
 
@@ -47,9 +48,12 @@ class Scanner:
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
         """Scan everything and return the result."""
         cutter = Cutter(self._lexicon.bars)
+        width, whole, rest = look_ahead(chunks)
+        if width is not None:
+            self._block(list(cutter.broken(whole, width)))
         held: list[Text | Draw] = []
         size = 0
-        for chunk in chunks:
+        for chunk in rest:
             for start in range(0, len(chunk), BLOCK):
                 piece = chunk[start : start + BLOCK]
                 held.extend(cutter.feed(piece))
@@ -62,6 +66,8 @@ class Scanner:
         self._block(held)
         self._finish()
         warnings = []
+        if width is not None:
+            warnings.append(Notice("unwrapped", None, {"width": width}))
         if self._dropped:
             warnings.append(Notice("too_many_events", None, {"count": self._dropped}))
         if cutter.cut_long:

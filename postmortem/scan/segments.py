@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from postmortem.scan.unwrap import logical_lines
+
 MAX_TEXT = 16 * 1024
 """Longest text segment that is read, in bytes; the rest of a longer one is passed over."""
 MAX_READ = 2 * MAX_TEXT
@@ -74,6 +76,14 @@ class Cutter:
             block = bytes(self._rest)
             self._rest = bytearray()
             yield from self._cut(block)
+
+    def broken(self, data: bytes, width: int) -> Iterator[Text | Draw]:
+        """The segments of a whole text that a console broke at `width`; lines are those of the text as it is."""
+        self.bytes += len(data)
+        self._line += data.count(b"\n")
+        self._ended_with_newline = data.endswith(b"\n")
+        for joined, line, offset in logical_lines(data, width):
+            yield from self._pieces(joined, 0, len(joined), line, offset)
 
     def _keep(self, piece: bytes) -> None:
         """Hold an unfinished segment, but only as much of it as will ever be read."""

@@ -1,0 +1,74 @@
+"""Files, folders, encodings and container records all become the same text."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from postmortem.intake import IntakeError, open_path, open_stream
+from postmortem.intake.sources import read_config
+
+TEXT = "Running 1 job\n# Running job: 컵\nRunning  1 process\nModel Loaded\n" * 3
+
+
+def read(path: Path) -> str:
+    return b"".join(open_path(path).logs[-1].chunks()).decode()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(TEXT.encode(encoding))
+    assert read(path) == TEXT
+    assert b"".join(open_stream(io.BytesIO(TEXT.encode(encoding))).logs[0].chunks()).decode() == TEXT
+
+
+def test_stray_bytes_are_kept_for_the_scan(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(TEXT.encode() + b"\xff\xfe stray\n")
+    assert b"".join(open_path(path).logs[0].chunks()).endswith(b"\xff\xfe stray\n")
+
+
+def test_container_records_become_their_text(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    lines = TEXT.splitlines(keepends=True) + ["\rmugs: 1/2", "\rmugs: 2/2"]
+    path.write_text("".join(json.dumps({"log": line, "stream": "stdout", "time": "t"}) + "\n" for line in lines))
+    assert read(path).replace("\n", "") == "".join(lines).replace("\n", "")
+
+
+def test_a_log_that_starts_with_a_config_dump_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    dump = '{\n    "type": "sd_trainer",\n    "log": "x"\n}\n'
+    path.write_text(dump)
+    assert read(path) == dump
+
+
+def test_a_run_folder_has_its_logs_oldest_first(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for name, text in (("logs/10_log.txt", "ten"), ("logs/2_log.txt", "two"), ("log.txt", "new"), ("logs/x.txt", "no")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "config.yaml").write_text("job: extension")
+    (tmp_path / ".job_config.json").write_text("{}")
+    opened = open_path(tmp_path)
+    assert [log.name for log in opened.logs] == ["logs/2_log.txt", "logs/10_log.txt", "log.txt"]
+    assert [config.name for config in opened.configs] == [".job_config.json", "config.yaml"]
+
+
+def test_a_folder_with_one_loose_log(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("x")
+    assert [log.name for log in open_path(tmp_path).logs] == ["train.log"]
+    (tmp_path / "other.log").write_text("y")
+    with pytest.raises(IntakeError, match="several logs"):
+        open_path(tmp_path)
+
+
+def test_config_files_have_limits(tmp_path: Path) -> None:
+    big = tmp_path / "big.yaml"
+    big.write_bytes(b"x" * 3_000_000)
+    with pytest.raises(IntakeError, match="larger"):
+        read_config(big)
+    with pytest.raises(IntakeError):
+        read_config(tmp_path / "none.yaml")

@@ -1,0 +1,54 @@
+"""A copied console window, broken at a fixed width, reads like the log it was copied from."""
+
+from __future__ import annotations
+
+import pytest
+
+from postmortem.scan.unwrap import width_of
+from tests.conftest import Analyse
+from tests.simulate import config, head
+from tests.timeline.test_attempts import SIZES
+
+TRACE = (
+    "Traceback (most recent call last):\n"
+    '  File "/workspace/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line 2063, in run\n'
+    "    loss_dict = self.hook_train_loop(batch_list)\n"
+    '  File "/workspace/ai-toolkit/extensions_built_in/sd_trainer/SDTrainer.py", line 1610, in hook_train_loop\n'
+    "    loss = self.train_single_accumulation(batch)\n"
+    f"torch.OutOfMemoryError: {SIZES}\n"
+)
+BAR = "mugs:   0%|          | 4/2000 [00:04<2:20:00,  4.20s/it, lr: 1.0e-04 loss: 4.200e-01]\n"
+LOG = (
+    head(config()).split("}\n", 1)[1]
+    + "Generating baseline samples before training\n"
+    + BAR
+    + f"Error running job: {SIZES}\n"
+    + TRACE
+)
+
+
+def broken(text: str, width: int) -> str:
+    return "\n".join(line[at : at + width] for line in text.split("\n") for at in range(0, max(1, len(line)), width))
+
+
+@pytest.mark.parametrize("width", [72, 80, 120])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_broken_log_gives_the_same_facts(run: Analyse, width: int, newline: str) -> None:
+    whole, cut = run(LOG).diagnosis, run(broken(LOG, width).replace("\n", newline)).diagnosis
+    assert (cut.kind, cut.phase, cut.class_, cut.step) == (whole.kind, whole.phase, whole.class_, whole.step)
+    assert (cut.phase, cut.class_) == ("training_step", "early_step")
+    assert cut.memory_mib == whole.memory_mib
+
+
+def test_evidence_lines_are_those_of_the_broken_text(run: Analyse) -> None:
+    text = broken(LOG, 80)
+    lines = text.split("\n")
+    for item in run(text).diagnosis.evidence:
+        if item.what not in ("bar", "frame"):
+            assert item.text.reveal().startswith(lines[item.line - 1][:40])
+
+
+def test_an_ordinary_log_is_not_taken_for_a_broken_one() -> None:
+    assert width_of(LOG.encode()) is None
+    assert width_of(("#" * 70 + "\n").encode() * 2 + b"x" * 300) is None
+    assert width_of(BAR.replace("mugs", "\rmugs").encode() * 50) is None
