@@ -195,6 +195,8 @@ def _facts(
     known: dict[str, Any] = facts.setting_facts(config)
     known.update(facts.job_facts(config, attempt, family))
     known.update(facts.memory_facts(sizes))
+    if cause.oom is not None:
+        known["memory.allowed"] = cause.oom.sizes_mib.get("allowed")
     skips = [oom for oom in attempt.ooms if oom.caught and oom.phase == "training_step"]
     baseline = any(stage.phase == "baseline_sampling" for stage in attempt.stages)
     known.update(
@@ -269,6 +271,7 @@ def _headline(
 
 def _warnings(attempt: Attempt, cause: _Cause, history: Sequence[Attempt]) -> list[Notice]:
     found: list[Notice] = []
+    skipped = any(oom.caught and oom.phase == "training_step" for oom in attempt.ooms)
     for earlier in history:
         if any(not oom.caught for oom in earlier.ooms) or earlier.end.outcome in ("failed", "killed"):
             oom = next((o for o in earlier.ooms if not o.caught), None) or (earlier.ooms[-1] if earlier.ooms else None)
@@ -290,7 +293,7 @@ def _warnings(attempt: Attempt, cause: _Cause, history: Sequence[Attempt]) -> li
         found.append(
             Notice("skips_by_bar_only", None, {"count": sum(oom.caught and oom.implied for oom in attempt.ooms)})
         )
-    if attempt.excerpt_bars and any(oom.caught for oom in attempt.ooms):
+    if attempt.excerpt_bars and skipped:
         found.append(Notice("thinned_bars", None, {}))
     if cause.kind == "not_memory" and any(oom.kind == "gpu_oom" for oom in attempt.ooms):
         found.append(Notice("skips_before_other_error", None, {"count": sum(1 for oom in attempt.ooms if oom.caught)}))
@@ -334,6 +337,6 @@ def _missing(attempt: Attempt, config: JobConfig, cause: _Cause, sizes: Mapping[
         missing.append("how_it_ended")
     if attempt.buffered:
         missing.append("unbuffered")
-    if attempt.excerpt_bars and any(oom.caught for oom in attempt.ooms):
+    if attempt.excerpt_bars and any(oom.caught and oom.phase == "training_step" for oom in attempt.ooms):
         missing.append("whole_log")
     return missing

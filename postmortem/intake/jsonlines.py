@@ -1,4 +1,4 @@
-"""Container logs that keep each write as a JSON object (`{"log": "…", "stream": "…", "time": "…"}`): the text inside."""
+"""Container logs that keep each write as a JSON object (`{"log": "…", "stream": "…"}`): the text inside."""
 
 from __future__ import annotations
 

@@ -17,16 +17,20 @@ _PARTS = (
 )
 
 
-def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[Text]:
-    """The lines of the picture; none when the log holds no capacity."""
+Row = tuple[Text, Text]
+"""One line of the legend: the mark, and what it stands for."""
+
+
+def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[Text, list[Row]] | None:
+    """The bar and its legend; None when the log holds no capacity."""
     ledger = report.ledger
     tried = report.memory.tried_to_allocate
     capacity = ledger.capacity
     if not capacity:
-        return []
+        return None
     inner = width - 4
     bar = Text("|")
-    legend: list[Text] = []
+    legend: list[Row] = []
     used = 0
     parts = [(name, getattr(ledger, name), full, plain, style) for name, full, plain, style in _PARTS]
     held = sum(part[1] or 0.0 for part in parts)
@@ -39,19 +43,15 @@ def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[T
         mark = plain if ascii_only else full
         bar.append(mark * cells, style=style)
         used += cells
-        row = Text(f" {mark} " if mark.strip() else "   ", style=style)
-        row.append(f"{texts(f'memory.{name}')} {size(mib)}", style="")
-        legend.append(row)
+        legend.append((Text(mark, style=style), Text(f"{texts(f'memory.{name}')} {size(mib)}")))
     bar.append(" " * (inner - used) + "|")
     if tried:
         bar.append(">" if ascii_only else "▶", style="bold red")
-        row = Text(f" {'>' if ascii_only else '▶'} ", style="bold red")
-        row.append(f"{texts('memory.request')} {size(tried)}", style="")
-        if ledger.shortage:
-            row.append(f", {texts('memory.short', {'size': size(ledger.shortage)})}", style="")
-        legend.append(row)
+        short = f", {texts('memory.short', {'size': size(ledger.shortage)})}" if ledger.shortage else ""
+        mark = Text(">" if ascii_only else "▶", style="bold red")
+        legend.append((mark, Text(f"{texts('memory.request')} {size(tried)}{short}")))
     over = (ledger.allocated or 0) + (ledger.reserved_unallocated or 0) - capacity
     if over > 0:
-        legend.append(Text("   " + texts("memory.overdrawn", {"size": size(over)})))
-    total = Text(f"   {texts('memory.capacity')} {size(capacity)}", style="dim")
-    return [bar, *legend, total]
+        legend.append((Text("!"), Text(texts("memory.overdrawn", {"size": size(over)}))))
+    legend.append((Text(" "), Text(f"{texts('memory.capacity')} {size(capacity)}", style="dim")))
+    return bar, legend

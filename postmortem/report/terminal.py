@@ -43,9 +43,13 @@ def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = Fals
 
 def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[RenderableType]:
     parts: list[RenderableType] = [*_verdict(report, texts), Text(""), _facts(report, texts)]
-    bar = picture.memory(report, texts, min(width - 4, 76), ascii_only)
-    if bar:
-        parts += [Text(""), _head(texts("section.memory")), *(Padding(line, (0, 0, 0, 2)) for line in bar)]
+    drawn = picture.memory(report, texts, min(width - 4, 76), ascii_only)
+    if drawn is not None:
+        bar, legend = drawn
+        table = _grid(1)
+        for mark, text in legend:
+            table.add_row(mark, text)
+        parts += [Text(""), _head(texts("section.memory")), Padding(bar, (0, 0, 0, 2)), Padding(table, (0, 0, 0, 3))]
     if report.settings:
         parts += [Text(""), _settings(report, texts)]
     if report.failure.evidence:

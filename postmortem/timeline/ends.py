@@ -53,6 +53,9 @@ def end_of(items: Sequence[Item], name: str | None) -> End:
     bad = next((code for code in codes if _code(code) not in ("0", "")), None)
     if bad is not None:
         return End("failed", bad.place, bad)
+    gone = next((code for code in codes if code.event == "echo"), None)
+    if gone is not None:
+        return End("failed", gone.place, gone)
     loose = _last_traceback(items)
     if loose is not None and not _progress_after(items, name, loose.place.offset):
         return End("failed", loose.place, None, loose)

@@ -34,7 +34,7 @@ def test_stray_bytes_are_kept_for_the_scan(tmp_path: Path) -> None:
 
 def test_container_records_become_their_text(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
-    lines = TEXT.splitlines(keepends=True) + ["\rmugs: 1/2", "\rmugs: 2/2"]
+    lines = [*TEXT.splitlines(keepends=True), "\rmugs: 1/2", "\rmugs: 2/2"]
     path.write_text("".join(json.dumps({"log": line, "stream": "stdout", "time": "t"}) + "\n" for line in lines))
     assert read(path).replace("\n", "") == "".join(lines).replace("\n", "")
 
