@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint types arrows patterns unit goldens bench clean
 
 demo: $(VENV)/.ready
-	@$(BIN)/postmortem fixtures/zimage-checkpointing-off/log.txt --exit-zero
+	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
 
 test: lint types arrows patterns unit
 

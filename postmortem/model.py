@@ -193,6 +193,7 @@ class StepTimes(msgspec.Struct, frozen=True):
     after_s: float
     from_step: int
     place: Place
+    text: LogText = LogText("")
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -219,7 +220,7 @@ class Attempt(msgspec.Struct, frozen=True):
     end: End
     save_steps: tuple[int, ...]
     sample_steps: tuple[int, ...]
-    saved: tuple[Event, ...]
+    last_saved_step: int | None
     step_times: StepTimes | None
     buffered: bool
     bar_counts_completed: bool

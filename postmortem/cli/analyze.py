@@ -79,7 +79,18 @@ def _open(path: str) -> Intake:
             return open_stream(sys.stdin.buffer)
         return open_path(Path(path))
     except IntakeError as error:
-        raise Failure(str(error)) from None
+        near = _meant(path)
+        raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None
+
+
+def _meant(path: str) -> str | None:
+    """The command that a word which is no file looks like."""
+    import difflib
+
+    from postmortem.cli.app import COMMANDS
+
+    near = difflib.get_close_matches(path, COMMANDS, n=1, cutoff=0.75) if "/" not in path and "." not in path else []
+    return near[0] if near else None
 
 
 def _config(path: Path) -> common.ConfigText:

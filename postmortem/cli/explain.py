@@ -37,7 +37,7 @@ def explain(
     )
     if found is None:
         known = [*_idents(base), *(item.id for item in base.patterns)]
-        near = difflib.get_close_matches(ident, known, n=1)
+        near = difflib.get_close_matches(ident, known, n=1, cutoff=0.75)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise Failure(f"explain {printable(ident)}: no such entry{hint} (`postmortem explain` lists them)", USAGE)
     output.write(found, None)
@@ -111,9 +111,9 @@ def _pattern(base: Knowledge, ident: str, texts: Texts) -> str | None:
     ]
     if said:
         body.append(", ".join(said))
-    body.append(item.regex)
-    body += [f"+ {example}" for example in item.examples.match]
-    body += [f"- {example}" for example in item.examples.no_match]
+    body.append(f"{texts('section.expression')}: {item.regex}")
+    body += [f"{texts('section.matches')}: {example}" for example in item.examples.match]
+    body += [f"{texts('section.does_not_match')}: {example}" for example in item.examples.no_match]
     return _page(texts(f"signature.{ident}", default=ident), body, item.source)
 
 

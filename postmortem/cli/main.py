@@ -26,6 +26,8 @@ def with_default(arguments: list[str], *, piped: bool) -> list[str]:
     from postmortem.cli.app import COMMANDS
 
     first = arguments[0]
+    if arguments == ["patterns"]:
+        return ["patterns", "--help"]
     if first in COMMANDS or first in _OWN_OPTIONS:
         return arguments
     return ["analyze", *arguments]

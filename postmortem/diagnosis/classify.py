@@ -29,6 +29,12 @@ class Classified(msgspec.Struct, frozen=True):
     suspects: tuple[BucketOdds, ...] = ()
     rate: float | None = None
 
+    @property
+    def fits(self) -> bool:
+        """Whether the suspects' share of the batches fits the observed rate, within a factor of two and a half."""
+        share = sum(odd.share for odd in self.suspects)
+        return bool(self.suspects) and self.rate is not None and share <= 2.5 * self.rate
+
 
 def classify(phase: str, attempt: Attempt, facts: Mapping[str, Any], *, gpu: bool) -> Classified:
     """The class of a memory failure in `phase` of `attempt`."""

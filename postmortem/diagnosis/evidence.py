@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from postmortem.model import Attempt, Event, Evidence, JobConfig, Place
+from postmortem.model import Attempt, Event, Evidence, Place
 from postmortem.text import LogText
 
 MAX_LINES = 12
 
 
-def collect(
-    attempt: Attempt, place: Place | None, event: Event | None, kind: str, config: JobConfig
-) -> tuple[Evidence, ...]:
+def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: str, phase: str) -> tuple[Evidence, ...]:
     """Evidence for a verdict that stands on `place` (and on the final `event`, if another)."""
     found: dict[tuple[int, str], Evidence] = {}
 
@@ -21,6 +19,9 @@ def collect(
 
     if kind == "none" and attempt.end.outcome == "incomplete":
         return ()
+    times = attempt.step_times
+    if kind == "vram_spill" and times is not None:
+        add(times.place, "slowdown", times.text)
     if attempt.end.event is not None:
         add(attempt.end.event.place, attempt.end.event.role, attempt.end.event.text)
     if event is not None:
@@ -44,10 +45,8 @@ def collect(
         for stage in attempt.stages
         if stage.event != "bar_main" and place is not None and stage.place.offset <= place.offset
     ]
-    if before and kind != "none":
+    if before and before[-1].phase == phase:
         add(before[-1].place, "phase", before[-1].text)
     if attempt.main_bar_place is not None and attempt.main_bar_text and kind != "none":
         add(attempt.main_bar_place, "bar", attempt.main_bar_text)
-    if kind in ("vram_spill",) and place is not None:
-        add(place, "slowdown", attempt.main_bar_text or LogText(""))
     return tuple(sorted(found.values(), key=lambda item: (item.source, item.line)))

@@ -25,6 +25,7 @@ def diagnose(
     sizes, warnings = memory.sizes_of(cause.oom, attempt.notes)
     known = _facts(attempt, config, family, arch, trainer, sizes, cause)
     classified = _class_of(cause, attempt, known)
+    known["run.bucket_fits"] = classified.fits
     # validation runs without gradients at its own resolution: nothing that lightens a training step touches it
     known["failure.class"] = None if cause.phase == "validation" else classified.class_
     if classified.inferred and cause.confidence == "high":
@@ -48,7 +49,7 @@ def diagnose(
         confidence=cause.confidence,
         headline=headline,
         headline_values=values,
-        evidence=evidence.collect(attempt, cause.place, cause.event, cause.kind, config),
+        evidence=evidence.collect(attempt, cause.place, cause.event, cause.kind, cause.phase),
         factors=tuple(factors),
         memory_mib=sizes,
         device=cause.oom.device if cause.oom else None,
@@ -57,9 +58,9 @@ def diagnose(
         trainer=trainer,
         outcome=attempt.end.outcome,
         facts=known,
-        warnings=(*warnings, *wording.notices(attempt, cause, history)),
+        warnings=(*warnings, *wording.notices(attempt, cause, history, trainer)),
         suspects=classified.suspects,
-        missing=tuple(wording.missing(attempt, config, cause, sizes)),
+        missing=tuple(wording.missing(attempt, config, cause, sizes, trainer)),
     )
 
 
@@ -108,6 +109,7 @@ def _facts(
             "run.baseline_seen": baseline,
             "run.config_known": config.known,
             "run.backend": _backend(cause.signature),
+            "run.consequence": cause.event.text if cause.event and cause.event.role == "consequence" else None,
             "run.swallowed": any(oom.caught and oom.phase != "training_step" for oom in attempt.ooms),
             "run.unproven_steps": not attempt.skips_confirmed and bool(skips),
         }

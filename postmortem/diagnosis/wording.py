@@ -8,8 +8,14 @@ from typing import Any
 from postmortem.diagnosis.cause import KERNEL, Cause
 from postmortem.diagnosis.classify import Classified
 from postmortem.model import Attempt, JobConfig, Notice
+from postmortem.text import LogText
 
 MEMORY_KINDS = frozenset({"gpu_oom", "host_oom", "vram_spill"})
+
+
+def told(cause: Cause) -> bool:
+    """Whether whoever killed the process says so itself."""
+    return cause.event is not None and cause.event.reason in KERNEL
 
 
 def headline(
@@ -18,7 +24,11 @@ def headline(
     key = cause.kind
     if cause.kind in ("gpu_oom", "host_oom"):
         key = f"{cause.kind}.{classified.class_ or 'unknown'}"
-        if attempt.end.outcome == "completed_with_skips":
+        if key == "gpu_oom.sampling" and cause.phase == "baseline_sampling":
+            key = "gpu_oom.sampling_baseline"
+        if cause.kind == "host_oom" and attempt.end.outcome == "killed" and not told(cause):
+            key = "host_oom.killed"
+        elif attempt.end.outcome == "completed_with_skips":
             key = "gpu_oom.completed_with_skips"
         elif attempt.end.outcome in ("completed", "incomplete", "stopped") and known.get("run.skips"):
             key = "gpu_oom.skips_alive"
@@ -28,6 +38,8 @@ def headline(
             key = "gpu_oom.bare_error"
     elif cause.kind in ("none", "unknown"):
         key = f"{cause.kind}.{attempt.end.outcome}"
+        if any(note.event == "nan" for note in attempt.notes):
+            key = f"{cause.kind}.nan"
     times = attempt.step_times
     values = {
         "phase": cause.phase,
@@ -43,7 +55,7 @@ def headline(
     return key, values
 
 
-def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt]) -> list[Notice]:
+def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer: str | None) -> list[Notice]:
     found: list[Notice] = []
     skipped = any(oom.caught and oom.phase == "training_step" for oom in attempt.ooms)
     for earlier in history:
@@ -55,12 +67,15 @@ def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt]) -> list[
                     earlier.first_line,
                     {
                         "attempt": earlier.index,
+                        "file": LogText(earlier.source),
                         "outcome": earlier.end.outcome,
                         "phase": oom.phase if oom else earlier.phase,
                         "memory": oom is not None,
                     },
                 )
             )
+    if trainer not in ("ai-toolkit", None) and cause.kind in MEMORY_KINDS:
+        found.append(Notice("foreign_trainer", None, {"trainer": trainer}))
     if attempt.buffered:
         found.append(Notice("buffered_log", None, {}))
     if any(oom.caught and oom.implied for oom in attempt.ooms):
@@ -86,31 +101,33 @@ def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt]) -> list[
             break
     for oom in attempt.ooms:
         if oom.caught and oom.phase != "training_step":
-            found.append(Notice(f"swallowed_{oom.phase}", oom.place.line, {}))
+            known = oom.phase in ("quantize", "saving", "setup")
+            found.append(Notice(f"swallowed_{oom.phase}" if known else "swallowed_other", oom.place.line, {}))
             break
     return [*found, *attempt.warnings]
 
 
-def missing(attempt: Attempt, config: JobConfig, cause: Cause, sizes: Mapping[str, float | None]) -> list[str]:
+def missing(
+    attempt: Attempt, config: JobConfig, cause: Cause, sizes: Mapping[str, float | None], trainer: str | None
+) -> list[str]:
     """What the log does not say that would have helped, as ids of capture hints."""
-    missing: list[str] = []
+    lacking: list[str] = []
     if cause.kind not in MEMORY_KINDS and cause.kind != "unknown":
-        return missing
-    if not config.known:
-        missing.append("config")
+        return lacking
+    if not config.known and trainer in ("ai-toolkit", None):
+        lacking.append("config")
     if cause.kind == "gpu_oom" and sizes.get("tried_to_allocate") is None:
-        missing.append(
+        lacking.append(
             "sizes_swallowed" if cause.oom is not None and (cause.oom.caught or cause.oom.implied) else "sizes"
         )
     if cause.phase == "unknown":
-        missing.append("traceback")
-    told = cause.event is not None and cause.event.reason in KERNEL
-    if cause.kind == "host_oom" and attempt.end.outcome == "killed" and not told:
-        missing.append("kernel_log")
+        lacking.append("traceback")
+    if cause.kind == "host_oom" and attempt.end.outcome == "killed" and not told(cause):
+        lacking.append("kernel_log")
     if cause.kind == "unknown":
-        missing.append("how_it_ended")
+        lacking.append("how_it_ended")
     if attempt.buffered:
-        missing.append("unbuffered")
+        lacking.append("unbuffered")
     if attempt.excerpt_bars and any(oom.caught and oom.phase == "training_step" for oom in attempt.ooms):
-        missing.append("whole_log")
-    return missing
+        lacking.append("whole_log")
+    return lacking

@@ -62,7 +62,7 @@ def effective(dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: K
     for other_name, other in raws[1:]:
         warnings.extend(_differences(values, _values(other_name, other, knowledge), other_name))
     name = next((raw.job_name for _, raw in raws if raw.job_name), None)
-    return JobConfig(values, tuple(name for name, _ in raws), tuple(warnings), LogText(name) if name else None)
+    return JobConfig(values, (source,), tuple(warnings), LogText(name) if name else None)
 
 
 def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Value]:

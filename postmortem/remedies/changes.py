@@ -9,7 +9,8 @@ from typing import Any
 from postmortem.knowledge.schema import Change
 from postmortem.model import ConfigChange, JobConfig
 
-_SIDES = (1536, 1280, 1024, 768, 512, 384, 256)
+_SMALLER = 0.71
+"""Half the pixels of a preview: a smaller step would be a wasted run."""
 _BITS = re.compile(r"(\d+)")
 
 
@@ -59,12 +60,36 @@ def _after(change: Change, before: Any, config: JobConfig) -> Any:
     elif change.op == "double":
         after = int(before) * 2
     elif change.op == "scale_side":
-        after = next((side for side in _SIDES if side < before), int(before))
-        after = max(after, int(before) // 2 // 64 * 64)
+        after = max(256, int(before * _preview_factor(config)) // 64 * 64)
+    elif change.path.startswith("sample.") and 1 <= (trained := _longest_clip(config)) < before:
+        after = trained
     else:
         # 8n+1 suits LTX (8n+1) and Wan (4n+1) alike
         after = max(1, (int(before) - 1) // 16 * 8 + 1)
     return after if after < before or change.op == "double" else None
+
+
+def _preview_factor(config: JobConfig) -> float:
+    """Down to the largest training resolution, and at least to half the pixels."""
+    sides = [value for path, value in _numbers(config, r"sample\.(?:samples\[\d+\]\.)?(?:width|height)")]
+    trained = _largest_resolution(config)
+    return min(_SMALLER, trained / max(sides)) if sides and trained else _SMALLER
+
+
+def _largest_resolution(config: JobConfig) -> int:
+    found = [value.value for path, value in config.values.items() if re.fullmatch(r"datasets\[\d+\]\.resolution", path)]
+    sides = [side for value in found for side in (value if isinstance(value, list) else [value])]
+    return max((side for side in sides if isinstance(side, int)), default=0)
+
+
+def _longest_clip(config: JobConfig) -> int:
+    return max((value for _, value in _numbers(config, r"datasets\[\d+\]\.num_frames")), default=0)
+
+
+def _numbers(config: JobConfig, pattern: str) -> Iterator[tuple[str, int]]:
+    for path, value in config.values.items():
+        if re.fullmatch(pattern, path) and isinstance(value.value, int) and not isinstance(value.value, bool):
+            yield path, value.value
 
 
 def _lower_bits(before: Any) -> str | None:

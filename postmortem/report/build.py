@@ -41,6 +41,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             start_step=attempt.start_step if attempt.resumed or attempt.trained or attempt.has_header else None,
             last_completed_step=attempt.last_completed_step,
             total_steps=attempt.total_steps or _steps(analysis),
+            last_saved_step=attempt.last_saved_step,
             outcome=diagnosis.outcome,
         ),
         failure=_failure(analysis, texts),
@@ -71,7 +72,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         will_not_help=[
             doc.UselessItem(
                 id=item.id,
-                title=texts(f"remedy.{item.id}.title"),
+                name=texts(f"remedy.{item.id}.name"),
                 why=texts(f"remedy.{item.id}.not.{item.why}", diagnosis.facts),
             )
             for item in analysis.not_helping
@@ -82,6 +83,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             )
             for odd in diagnosis.suspects
         ],
+        suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
         settings=[
             doc.SettingRow(path=path, value=_quoted(value), source=LogText(source), line=line, first_fix=first)
             for path, value, source, line, first in that_matter(analysis, knowledge)
@@ -102,6 +104,9 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
         signature=diagnosis.signature,
         confidence=diagnosis.confidence,
         headline=texts(f"headline.{diagnosis.headline}", diagnosis.headline_values),
+        error=analysis.attempt.end.event.text
+        if diagnosis.kind == "not_memory" and analysis.attempt.end.event
+        else None,
         evidence=[
             doc.EvidenceItem(
                 line=item.line,

@@ -48,6 +48,7 @@ class Run(_Part, frozen=True, kw_only=True):
     start_step: int | None
     last_completed_step: int | None
     total_steps: int | None
+    last_saved_step: int | None
     outcome: str
 
 
@@ -79,6 +80,7 @@ class Failure(_Part, frozen=True, kw_only=True, rename={"class_": "class"}):
     signature: str | None
     confidence: str
     headline: str
+    error: LogText | None
     evidence: list[EvidenceItem]
     factors: list[FactorItem]
 
@@ -174,7 +176,7 @@ class UselessItem(_Part, frozen=True, kw_only=True):
     """A popular fix that cannot touch this failure."""
 
     id: str
-    title: str
+    name: str
     why: str
 
 
@@ -255,6 +257,7 @@ class Report(_Part, frozen=True, kw_only=True):
     warnings: list[WarningItem]
     will_not_help: list[UselessItem]
     suspects: list[SuspectItem]
+    suspects_fit: bool | None
     settings: list[SettingRow]
     capture: list[CaptureItem]
     lang: str

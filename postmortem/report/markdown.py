@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postmortem.report import encode
 from postmortem.report.document import RemedyItem, Report
-from postmortem.report.terminal import card_line, origin, suspect_lines, when, when_label
+from postmortem.report.terminal import card_line, note_lines, origin, when, when_label
 from postmortem.report.texts import Texts, size
 from postmortem.text import LogText
 
@@ -30,6 +30,8 @@ def render(report: Report, texts: Texts) -> str:
 def _verdict(report: Report, texts: Texts) -> list[str]:
     plain = encode.markdown_plain
     lines = [f"**{plain(report.failure.headline)}**", ""]
+    if report.failure.error is not None:
+        lines += [encode.markdown_code(report.failure.error, 300), ""]
     if report.failure.factors:
         lines.append(" ".join(plain(factor.text) for factor in report.failure.factors[:2]))
     elif report.failure.kind == "unknown" and report.run.outcome == "incomplete":
@@ -64,7 +66,8 @@ def _remedy(item: RemedyItem, texts: Texts) -> list[str]:
         for change in item.changes[:8]:
             diff.append(f"- {change.path}: {encode.value(change.from_)}"[:200])
             diff.append(f"+ {change.path}: {encode.value(change.to)}"[:200])
-        lines += ["", *("   " + line for line in encode.markdown_fence(diff, "diff").splitlines()), ""]
+        lines += ["", *("   " + line for line in encode.markdown_fence(diff, "diff").splitlines())]
+    lines.append("")
     guide = f" · {texts('section.guide')} {item.guide.section}" if item.guide.section else ""
     lines.append(f"   {texts('section.ui')}: {plain(item.ui)} · {texts('section.cost')}: {plain(item.cost + guide)}")
     return lines
@@ -81,7 +84,7 @@ def _details(report: Report, texts: Texts) -> list[str]:
         lines += [f"**{plain(texts('section.evidence'))}**", "", encode.markdown_fence(shown, "text"), ""]
     if report.ledger.capacity or report.memory.tried_to_allocate is not None:
         lines += [f"**{plain(texts('section.memory'))}**", "", *_memory(report, texts), ""]
-    for line in suspect_lines(report, texts):
+    for line in note_lines(report, texts):
         lines += [plain(line), ""]
     if report.settings:
         lines += [f"**{plain(texts('section.settings'))}**", "", "| | | |", "|---|---|---|"]
@@ -95,7 +98,7 @@ def _details(report: Report, texts: Texts) -> list[str]:
             lines += [*_remedy(item, texts), ""]
     if report.will_not_help:
         lines += [f"**{plain(texts('section.useless'))}**", ""]
-        lines += [f"- {plain(item.title)}: {plain(item.why)}" for item in report.will_not_help] + [""]
+        lines += [f"- {plain(item.name)}: {plain(item.why)}" for item in report.will_not_help] + [""]
     for heading, items in (
         ("section.capture", [item.text for item in report.capture]),
         ("section.warnings", [_numbered(item.text, item.line, texts) for item in report.warnings]),

@@ -21,12 +21,12 @@ Row = tuple[Text, Text]
 """One line of the legend: the mark, and what it stands for."""
 
 
-def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[Text, list[Row]] | None:
-    """The bar and its legend; None when the log holds no capacity."""
+def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[Text | None, list[Row]] | None:
+    """The bar (where the card's size is known) and its legend; None when the log holds no sizes."""
     ledger = report.ledger
     tried = report.memory.tried_to_allocate
     capacity = ledger.capacity
-    if not capacity:
+    if not capacity and ledger.allocated is None:
         return None
     inner = width - 4
     bar = Text("|")
@@ -34,7 +34,7 @@ def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[
     used = 0
     parts = [(name, getattr(ledger, name), full, plain, style) for name, full, plain, style in _PARTS]
     held = sum(part[1] or 0.0 for part in parts)
-    scale = max(capacity, held)
+    scale = max(capacity or 0.0, held)
     for name, mib, full, plain, style in parts:
         if not mib:
             continue
@@ -48,10 +48,11 @@ def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[
     if tried:
         bar.append(">" if ascii_only else "▶", style="bold red")
         short = f", {texts('memory.short', {'size': size(ledger.shortage)})}" if ledger.shortage else ""
-        mark = Text(">" if ascii_only else "▶", style="bold red")
-        legend.append((mark, Text(f"{texts('memory.request')} {size(tried)}{short}")))
-    over = (ledger.allocated or 0) + (ledger.reserved_unallocated or 0) - capacity
+        arrow = Text(">" if ascii_only else "▶", style="bold red")
+        legend.append((arrow, Text(f"{texts('memory.request')} {size(tried)}{short}")))
+    over = 0.0 if not capacity else (ledger.allocated or 0) + (ledger.reserved_unallocated or 0) - capacity
     if over > 0:
         legend.append((Text("!"), Text(texts("memory.overdrawn", {"size": size(over)}))))
-    legend.append((Text(" "), Text(f"{texts('memory.capacity')} {size(capacity)}", style="dim")))
-    return bar, legend
+    if capacity:
+        legend.append((Text(" "), Text(f"{texts('memory.capacity')} {size(capacity)}", style="dim")))
+    return (bar if capacity and ledger.allocated is not None else None), legend

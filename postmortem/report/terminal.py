@@ -18,6 +18,9 @@ from postmortem.report.texts import Texts, size
 
 _COLOURS = {"gpu_oom": "bold red", "host_oom": "bold red", "vram_spill": "bold yellow", "not_memory": "bold yellow"}
 MAX_FIXES = 6
+MAX_SETTINGS = 5
+MAX_EVIDENCE = 6
+MAX_STEPS = 12
 
 
 def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
@@ -49,11 +52,13 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
         table = _grid(1)
         for mark, text in legend:
             table.add_row(mark, text)
-        parts += [Text(""), _head(texts("section.memory")), Padding(bar, (0, 0, 0, 2)), Padding(table, (0, 0, 0, 3))]
-    if report.settings:
+        parts += [Text(""), _head(texts("section.memory"))]
+        parts += [Padding(bar, (0, 0, 0, 2))] if bar is not None else []
+        parts.append(Padding(table, (0, 0, 0, 3)))
+    if report.settings and report.remedies:
         parts += [Text(""), _settings(report, texts)]
     if report.failure.evidence:
-        parts += [Text(""), _head(texts("section.evidence")), _evidence(report, texts)]
+        parts += [Text(""), _head(texts("section.evidence")), _evidence(report, texts, width)]
     if report.remedies:
         parts += [Text(""), _head(texts("section.do"))]
         for item in report.remedies[:MAX_FIXES]:
@@ -65,7 +70,7 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
             parts.append(Padding(names, (0, 0, 0, 0)))
     if report.will_not_help:
         parts += [Text(""), _head(texts("section.useless"))]
-        parts += [_bullet(f"{item.title}: {item.why}") for item in report.will_not_help]
+        parts += [_bullet(f"{item.name}: {item.why}") for item in report.will_not_help]
     if report.capture:
         parts += [Text(""), _head(texts("section.capture"))]
         parts += [_bullet(item.text) for item in report.capture]
@@ -81,6 +86,8 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
     failure = report.failure
     style = _COLOURS.get(failure.kind, "bold green" if failure.kind == "none" else "bold")
     parts: list[RenderableType] = [Text(failure.headline, style=style)]
+    if failure.error is not None:
+        parts.append(Text(encode.terminal(failure.error, 300)))
     for factor in failure.factors[:2]:
         parts.append(Text(factor.text))
     if failure.kind == "unknown" and report.run.outcome == "incomplete":
@@ -105,9 +112,24 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
         table.add_row(_label(texts("section.card")), Text(card))
     for factor in report.failure.factors[2:5]:
         table.add_row(_label(texts("section.note")), Text(factor.text))
-    for line in suspect_lines(report, texts):
+    for line in note_lines(report, texts):
         table.add_row(_label(texts("section.note")), Text(line))
     return table
+
+
+def note_lines(report: Report, texts: Texts) -> list[str]:
+    """What else the reader wants to know of the run: suspects, skipped steps, where a resume would start."""
+    lines = suspect_lines(report, texts)
+    steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
+    known = [str(step) for step in steps if step is not None]
+    if known and len(steps) > 1:
+        shown = ", ".join(known[:MAX_STEPS]) + (" …" if len(known) > MAX_STEPS else "")
+        lines.append(texts("word.skipped_steps", {"steps": shown}))
+    if report.run.start_step and report.run.outcome in ("failed", "killed"):
+        lines.append(texts("word.resumed", {"step": report.run.start_step}))
+    if report.run.last_saved_step is not None and report.run.outcome in ("failed", "killed", "incomplete"):
+        lines.append(texts("word.safe", {"step": report.run.last_saved_step}))
+    return lines
 
 
 def when_label(report: Report) -> str:
@@ -150,7 +172,7 @@ def card_line(report: Report, texts: Texts) -> str | None:
 
 def suspect_lines(report: Report, texts: Texts) -> list[str]:
     """The batch shapes that fit the observed rate of failures."""
-    if not report.suspects:
+    if not report.suspects or not report.suspects_fit:
         return []
     names = ", ".join(f"{item.bucket} ({item.files})" for item in report.suspects[:4])
     share = round(100 * sum(item.share for item in report.suspects), 1)
@@ -164,7 +186,7 @@ def _settings(report: Report, texts: Texts) -> RenderableType:
     table.add_column(overflow="fold")
     table.add_column(no_wrap=True)
     table.add_row(_head(texts("section.settings")), Text(""), Text(texts("section.from"), style="dim"))
-    for row in report.settings:
+    for row in report.settings[:MAX_SETTINGS]:
         mark = f"  ← {texts('word.the_cause')}" if row.first_fix else ""
         value = Text(encode.value(row.value)[:60] + mark, style="bold" if row.first_fix else "")
         table.add_row(Text("  " + row.path), value, Text(origin(row.source.reveal(), row.line, texts), style="dim"))
@@ -177,14 +199,16 @@ def origin(source: str, line: int | None, texts: Texts) -> str:
     return f"{name}, {texts('section.line')} {line}" if line else name
 
 
-def _evidence(report: Report, texts: Texts) -> RenderableType:
+def _evidence(report: Report, texts: Texts, width: int) -> RenderableType:
+    """One row a line, cut to the width: whole lines are in the Markdown and the JSON."""
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for item in report.failure.evidence:
-        text = Text(encode.terminal(item.text, 150).strip())
-        text.append(f"  ({item.says})", style="dim")
-        table.add_row(Text(f"  {item.line}"), text)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_column(no_wrap=True, style="dim")
+    several = len({item.source.reveal() for item in report.failure.evidence}) > 1
+    for item in report.failure.evidence[:MAX_EVIDENCE]:
+        line = f"  {encode.terminal(item.source, 30)}:{item.line}" if several else f"  {item.line}"
+        table.add_row(Text(line), Text(encode.terminal(item.text, width).strip()), Text(f"({item.says})"))
     return table
 
 

@@ -177,6 +177,8 @@ def _remedy_keys(remedy: Remedy) -> Iterator[str]:
         yield f"remedy.{remedy.id}.{part}"
     for rule in remedy.offer:
         yield f"remedy.{remedy.id}.why.{rule.why}"
+    if remedy.will_not_help:
+        yield f"remedy.{remedy.id}.name"
     for rule in remedy.will_not_help:
         yield f"remedy.{remedy.id}.not.{rule.why}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, Item, ScanResult, Stage
@@ -75,7 +76,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         end=end,
         save_steps=saves,
         sample_steps=_sample_steps(stages, main),
-        saved=tuple(_all(items, "saved_checkpoint")),
+        last_saved_step=_last_saved(items),
         step_times=rates.step_times(main),
         buffered=placement.buffered,
         bar_counts_completed=placement.counts_completed,
@@ -127,6 +128,19 @@ def _all(items: Sequence[Item], event: str) -> Iterator[Event]:
 
 def _first(items: Sequence[Item], event: str) -> Event | None:
     return next(_all(items, event), None)
+
+
+_SAVED = re.compile(r"_(\d{6,12})\.\w+$")
+
+
+def _last_saved(items: Sequence[Item]) -> int | None:
+    """The step in the name of the last checkpoint that was written (the final one has no number)."""
+    found = None
+    for event in _all(items, "saved_checkpoint"):
+        path = event.groups.get("path")
+        named = _SAVED.search(path.reveal()) if path else None
+        found = int(named[1]) if named else found
+    return found
 
 
 def _number(event: Event | None, group: str) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from postmortem.model import BarSpan, Place, StepTimes
+from postmortem.text import LogText
 
 COLLAPSE = 4.0
 """How many times slower a step must have become to be called a collapse."""
@@ -52,8 +53,8 @@ def _thin(points: list[_Point]) -> list[_Point]:
 
 def _collapse(points: list[_Point]) -> StepTimes | None:
     stretches = [
-        (n1 - n0, (t1 - t0) / (n1 - n0), n0, place)
-        for (n0, t0, _, _), (n1, t1, place, _) in pairwise(points)
+        (n1 - n0, (t1 - t0) / (n1 - n0), n0, place, n1, span)
+        for (n0, t0, _, _), (n1, t1, place, span) in pairwise(points)
         if n1 > n0 and t1 >= t0
     ]
     slowest_after = [0.0] * len(stretches)
@@ -66,12 +67,14 @@ def _collapse(points: list[_Point]) -> StepTimes | None:
         before_steps += stretches[cut - 1][0]
         if before_steps < MIN_STEPS_BEFORE:
             continue
-        usual = median([rate for _, rate, _, _ in stretches[:cut]])
+        usual = median([stretch[1] for stretch in stretches[:cut]])
         if usual <= 0 or slowest_after[cut] < COLLAPSE * usual:
             continue
         after = stretches[cut:]
-        steps = sum(count for count, _, _, _ in after)
-        spent = sum(count * rate for count, rate, _, _ in after)
+        steps = sum(stretch[0] for stretch in after)
+        spent = sum(stretch[0] * stretch[1] for stretch in after)
         if steps >= MIN_STEPS_AFTER and spent >= MIN_SECONDS:
-            return StepTimes(usual, spent / steps, after[0][2], after[0][3])
+            _, _, step, place, count, span = after[0]
+            shown = LogText(f"{span.description.reveal()}: {count}/{span.total}")
+            return StepTimes(usual, spent / steps, step, place, shown)
     return None

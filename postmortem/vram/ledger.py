@@ -49,7 +49,7 @@ def ledger(memory: Mapping[str, float | None]) -> Ledger:
         if rest < 0 and allocated + (reserved or 0.0) > capacity:
             overdrawn = allocated + (reserved or 0.0) - capacity
         unexplained = max(0.0, rest)
-    shortage = tried - free if tried is not None and free is not None else None
+    shortage = tried - free + (overdrawn or 0.0) if tried is not None and free is not None else None
     return Ledger(
         capacity=capacity,
         other_processes=other,
