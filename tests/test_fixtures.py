@@ -93,7 +93,7 @@ def test_every_language_says_the_same(name: str, lexicon: Lexicon, knowledge: Kn
 
 
 def _without_words(value: Any) -> Any:
-    words = ("headline", "says", "title", "why", "cost", "ui", "lang")
+    words = ("headline", "says", "title", "name", "why", "cost", "ui", "lang")
     if isinstance(value, dict):
         kept = {key: _without_words(item) for key, item in value.items() if key not in words}
         if "id" in kept:

@@ -104,9 +104,7 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
         signature=diagnosis.signature,
         confidence=diagnosis.confidence,
         headline=texts(f"headline.{diagnosis.headline}", diagnosis.headline_values),
-        error=analysis.attempt.end.event.text
-        if diagnosis.kind == "not_memory" and analysis.attempt.end.event
-        else None,
+        error=_error(analysis),
         evidence=[
             doc.EvidenceItem(
                 line=item.line,
@@ -121,6 +119,12 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
             doc.FactorItem(id=item.id, text=texts(f"factor.{item.id}", item.values)) for item in diagnosis.factors
         ],
     )
+
+
+def _error(analysis: Analysis) -> LogText | None:
+    """The error itself, where it is no memory failure and so all there is to say."""
+    event = analysis.attempt.end.event
+    return event.text if analysis.diagnosis.kind == "not_memory" and event is not None else None
 
 
 def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyItem:

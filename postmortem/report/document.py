@@ -80,9 +80,9 @@ class Failure(_Part, frozen=True, kw_only=True, rename={"class_": "class"}):
     signature: str | None
     confidence: str
     headline: str
-    error: LogText | None
     evidence: list[EvidenceItem]
     factors: list[FactorItem]
+    error: LogText | None
 
 
 class Memory(_Part, frozen=True, kw_only=True):

@@ -19,19 +19,25 @@ def that_matter(analysis: Analysis, knowledge: Knowledge) -> list[tuple[str, Any
         return []
     touched = {change.path for item in analysis.suggestions[:1] for change in item.changes}
     rows: list[tuple[str, Any, str, int | None, bool]] = []
+    on_the_card = analysis.diagnosis.kind in ("gpu_oom", "vram_spill")
     for setting in knowledge.settings:
-        if not setting.shown:
+        if not setting.shown or not on_the_card:
             continue
         for path, value in _found(setting.path, config):
             rows.append((path, value.value, value.source, value.line, _touches(path, touched)))
     shown = {row[0] for row in rows}
-    for path in sorted(touched):
+    for path in sorted(touched if on_the_card else touched | _later(analysis)):
         changed = config.values.get(path)
         if path not in shown and changed is not None and not any(_touches(row[0], {path}) for row in rows):
-            rows.append((path, changed.value, changed.source, changed.line, True))
-    later = {change.path for item in analysis.suggestions[1:] for change in item.changes}
+            rows.append((path, changed.value, changed.source, changed.line, path in touched))
+    later = _later(analysis)
     rows.sort(key=lambda row: (not row[4], not _touches(row[0], later)))
     return rows[:MAX_ROWS]
+
+
+def _later(analysis: Analysis) -> set[str]:
+    """Paths that the fixes after the first one change."""
+    return {change.path for item in analysis.suggestions[1:] for change in item.changes}
 
 
 def _touches(path: str, touched: set[str]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from io import StringIO
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -201,15 +202,22 @@ def origin(source: str, line: int | None, texts: Texts) -> str:
 
 def _evidence(report: Report, texts: Texts, width: int) -> RenderableType:
     """One row a line, cut to the width: whole lines are in the Markdown and the JSON."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", no_wrap=True, style="dim")
-    table.add_column(no_wrap=True, overflow="ellipsis")
-    table.add_column(no_wrap=True, style="dim")
+    items = report.failure.evidence[:MAX_EVIDENCE]
     several = len({item.source.reveal() for item in report.failure.evidence}) > 1
-    for item in report.failure.evidence[:MAX_EVIDENCE]:
-        line = f"  {encode.terminal(item.source, 30)}:{item.line}" if several else f"  {item.line}"
-        table.add_row(Text(line), Text(encode.terminal(item.text, width).strip()), Text(f"({item.says})"))
-    return table
+    places = [f"{encode.terminal(item.source, 24)}:{item.line}" if several else str(item.line) for item in items]
+    margin = max((cell_len(place) for place in places), default=0) + 2
+    rows: list[RenderableType] = []
+    for place, item in zip(places, items):
+        says = f" ({item.says})"
+        shown = encode.terminal(item.text, 400).strip()
+        room = max(20, width - margin - 2 - cell_len(says))
+        if cell_len(shown) > room:
+            shown = set_cell_size(shown, room - 1).rstrip() + "…"
+        row = Text(" " * (margin - cell_len(place)) + place + " ", style="dim", no_wrap=True)
+        row.append(shown, style="not dim")
+        row.append(says)
+        rows.append(row)
+    return Group(*rows)
 
 
 def _remedy(item: RemedyItem, texts: Texts) -> RenderableType:

@@ -102,5 +102,5 @@ def test_the_contracts_keys_come_first_and_in_order(run: Analyse, knowledge: Kno
         "ledger", "forecast",
     ]  # fmt: skip
     assert list(report["failure"]) == [
-        "kind", "resource", "class", "phase", "step", "signature", "confidence", "headline", "evidence", "factors",
+        "kind", "resource", "class", "phase", "step", "signature", "confidence", "headline", "evidence", "factors", "error",
     ]  # fmt: skip
