@@ -81,11 +81,11 @@ def training(
     until: int | None = None,
     buffered: bool = False,
     name: str = "mugs",
+    postfix: str = "",
 ) -> str:
     """The steps from `start` up to `until` (or the fourth OOM in a row), with banners in place or held back."""
-    out: list[str] = [bar(name, start, total, 0, "")]
+    out: list[str] = [bar(name, start, total, 0, postfix)]
     held: list[str] = []
-    postfix = ""
     streak = 0
     for step in range(start, total if until is None else until):
         elapsed = 2 * (step - start + 1)

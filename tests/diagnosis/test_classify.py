@@ -1,0 +1,81 @@
+"""The failure classes, one rule at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from postmortem.pipeline import Analysis
+from tests.conftest import Analyse
+from tests.simulate import buckets, config, finished, head, training
+from tests.timeline.test_attempts import SIZES
+
+TABLE = buckets({"512x512": 40, "768x768": 30, "1024x1024": 8})
+
+
+def class_of(analysis: Analysis) -> str | None:
+    return analysis.diagnosis.class_
+
+
+def test_fewer_than_ten_good_steps_is_early_whatever_else(run: Analyse) -> None:
+    assert class_of(run(head(config()) + TABLE + training(400, {9, 10, 11, 12}))) == "early_step"
+    assert class_of(run(head(config()) + TABLE + training(400, {10, 11, 12, 13}))) == "steady_training"
+
+
+def test_scattered_skips_at_the_rate_of_the_largest_bucket(run: Analyse) -> None:
+    analysis = run(head(config()) + TABLE + training(100, {3, 17, 20, 38, 44, 52, 61, 77, 80, 93}) + finished())
+    assert class_of(analysis) == "bucket_spike"
+    assert [odd.bucket.label for odd in analysis.diagnosis.suspects] == ["1024x1024"]
+    assert analysis.diagnosis.suspects[0].share == pytest.approx(8 / 78)
+
+
+def test_more_than_the_largest_can_explain(run: Analyse) -> None:
+    skipped = {step for step in range(100) if step % 4}
+    assert class_of(run(head(config()) + TABLE + training(100, skipped) + finished())) == "steady_training"
+
+
+def test_one_shape_only(run: Analyse) -> None:
+    one = head(config(datasets__resolution=[1024])) + buckets({"1024x1024": 30})
+    assert class_of(run(one + training(100, {30, 60}) + finished())) == "steady_training"
+
+
+def test_accumulated_batches_meet_the_bucket_more_often(run: Analyse) -> None:
+    skipped = set(range(2, 100, 3))
+    assert class_of(run(head(config()) + TABLE + training(100, skipped) + finished())) == "bucket_spike"
+    few = buckets({"512x512": 70, "768x768": 60, "1024x1024": 6})
+    many = {step for step in range(100) if step % 5 in (0, 2, 4)}
+    assert (
+        class_of(run(head(config(train__gradient_accumulation=16)) + few + training(100, many) + finished()))
+        == "bucket_spike"
+    )
+
+
+def test_the_first_steps_after_a_preview(run: Analyse) -> None:
+    preview = "\n\rGenerating Samples:   0%|          | 0/2 [00:00<?, ?it/s]\rGenerating Samples: 100%|##########| 2/2 [00:09<00:00,  4.5s/it]\n"
+    before = training(400, [], until=251).rstrip("\n")
+    before = before[: before.rindex("\r")]  # inside step 250 the bar has not counted on yet
+    after = training(400, {251, 252, 253, 254}, start=251, postfix=before[before.rindex(", lr") : -1])
+    after = after[after.index("\n#####") - 1 :]
+    analysis = run(head(config()) + TABLE + before + preview + after)
+    assert class_of(analysis) == "after_sampling"
+
+
+def test_a_single_fatal_oom_before_every_shape_was_seen(run: Analyse) -> None:
+    error = f"Error running job: {SIZES}\n"
+    assert class_of(run(head(config()) + TABLE + training(400, [], until=40) + error)) == "bucket_spike"
+    assert class_of(run(head(config()) + TABLE + training(2000, [], until=900) + error)) == "steady_training"
+
+
+def test_validation_is_touched_by_no_training_fix(run: Analyse) -> None:
+    trace = (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line 2670, in run\n'
+        "    self.validate()\n"
+        '  File "/opt/ai-toolkit/extensions_built_in/sd_trainer/SDTrainer.py", line 900, in validate\n'
+        "    pred = self.predict_noise(noisy)\n"
+        f"torch.OutOfMemoryError: {SIZES}\n"
+    )
+    off = config(train__gradient_checkpointing=False, train__batch_size=4)
+    analysis = run(head(off) + TABLE + training(400, [], until=100) + f"Error running job: {SIZES}\n" + trace)
+    assert analysis.diagnosis.phase == "validation"
+    ids = {item.id for item in analysis.suggestions}
+    assert not ids & {"enable_gradient_checkpointing", "reduce_batch_size", "drop_largest_resolution"}
