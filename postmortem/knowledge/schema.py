@@ -41,6 +41,15 @@ Role = Literal[
 ]
 
 
+STATEMENTS = frozenset(
+    (
+        *("oom", "host_oom", "other_error", "skip", "abort", "consequence"),
+        *("kill", "crash", "exit", "stop", "result", "note"),
+    )
+)
+"""Roles of entries that state what went wrong; one layer, on which no two may claim a line."""
+
+
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a matching entry says about the run. Everything is optional; absent means "says nothing"."""
 

@@ -7,24 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
-from postmortem.knowledge.schema import Knowledge, Pattern
-
-STATEMENTS = frozenset(
-    [
-        "oom",
-        "host_oom",
-        "other_error",
-        "skip",
-        "abort",
-        "consequence",
-        "kill",
-        "crash",
-        "exit",
-        "stop",
-        "result",
-        "note",
-    ]
-)
+from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
 
 
 def expression(source: str) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from postmortem.knowledge.schema import STATEMENTS
 from postmortem.model import Event, Place
-from postmortem.scan.lexicon import STATEMENTS, Compiled, Lexicon, ordered
+from postmortem.scan.lexicon import Compiled, Lexicon, ordered
 from postmortem.scan.sizes import read_sizes
 from postmortem.text import LogText
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import regex
 
 from postmortem.diagnosis.conditions import ConditionError, parse
-from postmortem.knowledge.schema import Knowledge, Pattern, Remedy
+from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern, Remedy
 from postmortem.model import Place
-from postmortem.scan.lexicon import STATEMENTS, Compiled, Lexicon
+from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
 from postmortem.text import strip_escapes
 
