@@ -69,3 +69,32 @@ class LogText:
 
     def __format__(self, spec: str) -> NoReturn:
         raise TypeError("log text must go through a sink's encoder")
+
+
+class Words:
+    """A sentence of ours with values in it that came from a log or a config: `parts` in order, each of its own kind."""
+
+    __slots__ = ("parts",)
+    parts: tuple[str | LogText, ...]
+
+    def __init__(self, *parts: str | LogText) -> None:
+        self.parts = parts
+
+    def reveal(self) -> str:
+        """The sentence as plain characters. For sink encoders."""
+        return "".join(part.reveal() if isinstance(part, LogText) else part for part in self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Words) and other.parts == self.parts
+
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
+    def __repr__(self) -> str:
+        return f"Words({self.reveal()!r})"
+
+    def __str__(self) -> NoReturn:
+        raise TypeError("words with log text in them must go through a sink's encoder")
+
+    def __format__(self, spec: str) -> NoReturn:
+        raise TypeError("words with log text in them must go through a sink's encoder")

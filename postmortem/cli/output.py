@@ -19,6 +19,12 @@ def write(text: str, target: Path | None) -> None:
 
     name = ""
     try:
+        # a link's target is what the user means; a device or a pipe is written to, never replaced
+        target = target.resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with target.open("w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+            return
         folder = target.parent
         if target.is_dir():
             raise Failure(f"{printable(str(target))}: is a folder; give a file name after -o")
@@ -41,6 +47,8 @@ def write(text: str, target: Path | None) -> None:
 
 
 def _stdout(text: str) -> None:
+    if sys.stdout is None:
+        raise Failure("stdout: is closed; give -o FILE")
     encoding = (sys.stdout.encoding or "utf-8").lower()
     raw = getattr(sys.stdout, "buffer", None)
     try:
@@ -57,6 +65,8 @@ def _stdout(text: str) -> None:
 
 def unicode_stdout() -> bool:
     """Whether stdout can show block characters and arrows."""
+    if sys.stdout is None:
+        return False
     try:
         "█▶→·".encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -70,18 +80,15 @@ def colour_stdout() -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def columns() -> int:
     """The width to lay out for: `COLUMNS`, else the terminal's, else 80."""
-    try:
-        wanted = int(os.environ.get("COLUMNS", ""))
-        if wanted > 0:
-            return wanted
-    except ValueError:
-        pass
-    if sys.stdout.isatty():
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdecimal() and wanted.isascii() and 0 < len(wanted) < 5 and int(wanted) > 0:
+        return int(wanted)
+    if sys.stdout is not None and sys.stdout.isatty():
         try:
             return os.get_terminal_size(sys.stdout.fileno()).columns
         except OSError:

@@ -12,7 +12,7 @@ from postmortem.pipeline import Analysis
 from postmortem.report import document as doc
 from postmortem.report.settings import that_matter
 from postmortem.report.texts import Texts
-from postmortem.text import LogText
+from postmortem.text import LogText, printable
 
 MAX_TIMELINE = 400
 MAX_OOMS = 2000
@@ -73,7 +73,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             doc.UselessItem(
                 id=item.id,
                 name=texts(f"remedy.{item.id}.name"),
-                why=texts(f"remedy.{item.id}.not.{item.why}", diagnosis.facts),
+                why=texts.words(f"remedy.{item.id}.not.{item.why}", diagnosis.facts),
             )
             for item in analysis.not_helping
         ],
@@ -103,7 +103,7 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
         step=diagnosis.step,
         signature=diagnosis.signature,
         confidence=diagnosis.confidence,
-        headline=texts(f"headline.{diagnosis.headline}", diagnosis.headline_values),
+        headline=texts.words(f"headline.{diagnosis.headline}", diagnosis.headline_values),
         error=_error(analysis),
         evidence=[
             doc.EvidenceItem(
@@ -116,7 +116,7 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
             for item in diagnosis.evidence
         ],
         factors=[
-            doc.FactorItem(id=item.id, text=texts(f"factor.{item.id}", item.values)) for item in diagnosis.factors
+            doc.FactorItem(id=item.id, text=texts.words(f"factor.{item.id}", item.values)) for item in diagnosis.factors
         ],
     )
 
@@ -141,7 +141,7 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
             doc.ChangeItem(path=change.path, from_=_quoted(change.before), to=_quoted(change.after))
             for change in item.changes
         ],
-        why=texts(f"remedy.{item.id}.why.{item.why}", item.facts),
+        why=texts.words(f"remedy.{item.id}.why.{item.why}", item.facts),
         saving=None,
         fits=None,
         cost=texts(f"remedy.{item.id}.cost"),
@@ -156,7 +156,11 @@ def _quoted(value: Any) -> Any:
         return LogText(value)
     if isinstance(value, list):
         return [_quoted(item) for item in value]
-    return value
+    if isinstance(value, dict):
+        return {printable(str(key))[:200]: _quoted(item) for key, item in value.items()}
+    if value is None or isinstance(value, (bool, int, float, LogText)):
+        return value
+    return LogText(repr(value)[:200])
 
 
 def _setting(value: Value) -> doc.SettingItem:
@@ -251,7 +255,7 @@ def _ledger(analysis: Analysis) -> doc.LedgerPart:
 
 
 def _warning(item: Notice, texts: Texts) -> doc.WarningItem:
-    return doc.WarningItem(id=item.id, text=texts(f"warning.{item.id}", item.values), line=item.line)
+    return doc.WarningItem(id=item.id, text=texts.words(f"warning.{item.id}", item.values), line=item.line)
 
 
 def _round(value: float | None) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.text import LogText
+from postmortem.text import LogText, Words
 
 SCHEMA_VERSION = "1.0"
 
@@ -66,7 +66,7 @@ class FactorItem(_Part, frozen=True, kw_only=True):
     """A circumstance that contributed."""
 
     id: str
-    text: str
+    text: Words
 
 
 class Failure(_Part, frozen=True, kw_only=True, rename={"class_": "class"}):
@@ -79,7 +79,7 @@ class Failure(_Part, frozen=True, kw_only=True, rename={"class_": "class"}):
     step: int | None
     signature: str | None
     confidence: str
-    headline: str
+    headline: Words
     evidence: list[EvidenceItem]
     factors: list[FactorItem]
     error: LogText | None
@@ -163,7 +163,7 @@ class RemedyItem(_Part, frozen=True, kw_only=True):
     id: str
     title: str
     changes: list[ChangeItem]
-    why: str
+    why: Words
     saving: Saving | None
     fits: str | None
     cost: str
@@ -177,7 +177,7 @@ class UselessItem(_Part, frozen=True, kw_only=True):
 
     id: str
     name: str
-    why: str
+    why: Words
 
 
 class TimelineItem(_Part, frozen=True, kw_only=True):
@@ -208,7 +208,7 @@ class WarningItem(_Part, frozen=True, kw_only=True):
     """Something the reader should know about the input."""
 
     id: str
-    text: str
+    text: Words
     line: int | None
 
 

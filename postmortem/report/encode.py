@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from postmortem.text import LogText
+from postmortem.text import LogText, Words, printable
 
 _MD = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~@&$:/])")
 
@@ -15,10 +15,27 @@ def terminal(text: LogText, limit: int = 400) -> str:
     return _cut(text.reveal(), limit)
 
 
+def plain(words: Words) -> str:
+    """A sentence for the terminal, on one line, without anything that acts."""
+    return printable(words.reveal())
+
+
+def markdown_words(words: Words) -> str:
+    """A sentence for Markdown: our words escaped, what came from a log or a config in code spans."""
+    return "".join(
+        (markdown_code(part, 200) if part.reveal().strip() else "")
+        if isinstance(part, LogText)
+        else markdown_plain(part)
+        for part in words.parts
+    )
+
+
 def json_hook(value: Any) -> Any:
     """For msgspec: log text as a string of visible characters."""
     if isinstance(value, LogText):
         return value.reveal()
+    if isinstance(value, Words):
+        return printable(value.reveal())
     raise TypeError(f"{type(value).__name__} is not part of a report")
 
 
@@ -58,6 +75,8 @@ def value(item: Any) -> str:
         return "true" if item else "false"
     if isinstance(item, list):
         return ", ".join(value(part) for part in item)
+    if isinstance(item, dict):
+        return ", ".join(f"{key}: {value(part)}" for key, part in item.items())
     return str(item)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from postmortem.report.document import Report
 from postmortem.report.encode import json_hook
-from postmortem.text import LogText
+from postmortem.text import LogText, Words
 
 
 def render(report: Report) -> str:
@@ -20,6 +20,8 @@ def schema() -> str:
     """The JSON Schema of the report (draft 2020-12)."""
 
     def hook(kind: type) -> dict[str, Any]:
+        if kind is Words:
+            return {"type": "string"}
         if kind is LogText:
             return {"type": "string", "description": "text from the log, without control or invisible characters"}
         raise NotImplementedError(kind)

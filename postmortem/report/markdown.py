@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postmortem.report import encode
-from postmortem.report.document import RemedyItem, Report
+from postmortem.report.document import RemedyItem, Report, WarningItem
 from postmortem.report.terminal import card_line, note_lines, origin, when, when_label
 from postmortem.report.texts import Texts, size
 from postmortem.text import LogText
@@ -29,11 +29,11 @@ def render(report: Report, texts: Texts) -> str:
 
 def _verdict(report: Report, texts: Texts) -> list[str]:
     plain = encode.markdown_plain
-    lines = [f"**{plain(report.failure.headline)}**", ""]
+    lines = [f"**{encode.markdown_words(report.failure.headline)}**", ""]
     if report.failure.error is not None:
         lines += [encode.markdown_code(report.failure.error, 300), ""]
     if report.failure.factors:
-        lines.append(" ".join(plain(factor.text) for factor in report.failure.factors[:2]))
+        lines.append(" ".join(encode.markdown_words(factor.text) for factor in report.failure.factors[:2]))
     elif report.failure.kind == "unknown" and report.run.outcome == "incomplete":
         lines.append(plain(texts("headline.more.incomplete")))
     confidence = texts(f"word.confidence.{report.failure.confidence}")
@@ -60,7 +60,7 @@ def _table(report: Report, texts: Texts) -> list[str]:
 
 def _remedy(item: RemedyItem, texts: Texts) -> list[str]:
     plain = encode.markdown_plain
-    lines = [f"{item.rank}. **{plain(item.title)}**  ", f"   {plain(item.why)}"]
+    lines = [f"{item.rank}. **{plain(item.title)}**  ", f"   {encode.markdown_words(item.why)}"]
     if item.changes:
         diff: list[str] = []
         for change in item.changes[:8]:
@@ -98,13 +98,13 @@ def _details(report: Report, texts: Texts) -> list[str]:
             lines += [*_remedy(item, texts), ""]
     if report.will_not_help:
         lines += [f"**{plain(texts('section.useless'))}**", ""]
-        lines += [f"- {plain(item.name)}: {plain(item.why)}" for item in report.will_not_help] + [""]
+        lines += [f"- {plain(item.name)}: {encode.markdown_words(item.why)}" for item in report.will_not_help] + [""]
     for heading, items in (
-        ("section.capture", [item.text for item in report.capture]),
-        ("section.warnings", [_numbered(item.text, item.line, texts) for item in report.warnings]),
+        ("section.capture", [plain(item.text) for item in report.capture]),
+        ("section.warnings", [_warning(item, texts) for item in report.warnings]),
     ):
         if items:
-            lines += [f"**{plain(texts(heading))}**", "", *(f"- {plain(text)}" for text in items), ""]
+            lines += [f"**{plain(texts(heading))}**", "", *(f"- {text}" for text in items), ""]
     tool = report.tool
     lines += [f"{tool.name} {tool.version}, {texts('section.versions')}: patterns {tool.patterns}", ""]
     return lines
@@ -130,5 +130,6 @@ def _memory(report: Report, texts: Texts) -> list[str]:
     return ["| | |", "|---|---|", *rows]
 
 
-def _numbered(text: str, line: int | None, texts: Texts) -> str:
-    return f"{text} ({texts('section.line')} {line})" if line else text
+def _warning(item: WarningItem, texts: Texts) -> str:
+    text = encode.markdown_words(item.text)
+    return f"{text} ({texts('section.line')} {item.line})" if item.line else text

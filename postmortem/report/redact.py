@@ -9,7 +9,7 @@ import regex
 
 from postmortem.knowledge.schema import Knowledge
 from postmortem.report.document import Report
-from postmortem.text import LogText
+from postmortem.text import LogText, Words
 
 T = TypeVar("T")
 
@@ -44,6 +44,8 @@ class Redactor:
         """A copy of any part of a report with its log text, and our words around it, redacted."""
         if isinstance(value, LogText):
             return LogText(self.text(value.reveal()))
+        if isinstance(value, Words):
+            return Words(*(self.walk(part) for part in value.parts))
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):

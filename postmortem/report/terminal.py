@@ -71,13 +71,13 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
             parts.append(Padding(names, (0, 0, 0, 0)))
     if report.will_not_help:
         parts += [Text(""), _head(texts("section.useless"))]
-        parts += [_bullet(f"{item.name}: {item.why}") for item in report.will_not_help]
+        parts += [_bullet(f"{item.name}: {encode.plain(item.why)}") for item in report.will_not_help]
     if report.capture:
         parts += [Text(""), _head(texts("section.capture"))]
         parts += [_bullet(item.text) for item in report.capture]
     if report.warnings:
         parts += [Text(""), _head(texts("section.warnings"))]
-        parts += [_bullet(_with_line(item.text, item.line, texts)) for item in report.warnings]
+        parts += [_bullet(_with_line(encode.plain(item.text), item.line, texts)) for item in report.warnings]
     topic = report.failure.class_ or report.failure.kind
     parts += [Text(""), Text(f"{texts('section.explain')}: postmortem explain {topic}", style="dim")]
     return parts
@@ -86,11 +86,11 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
 def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
     failure = report.failure
     style = _COLOURS.get(failure.kind, "bold green" if failure.kind == "none" else "bold")
-    parts: list[RenderableType] = [Text(failure.headline, style=style)]
+    parts: list[RenderableType] = [Text(encode.plain(failure.headline), style=style)]
     if failure.error is not None:
         parts.append(Text(encode.terminal(failure.error, 300)))
     for factor in failure.factors[:2]:
-        parts.append(Text(factor.text))
+        parts.append(Text(encode.plain(factor.text)))
     if failure.kind == "unknown" and report.run.outcome == "incomplete":
         parts.append(Text(texts("headline.more.incomplete")))
     confidence = texts(f"word.confidence.{failure.confidence}")
@@ -112,7 +112,7 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
     if card:
         table.add_row(_label(texts("section.card")), Text(card))
     for factor in report.failure.factors[2:5]:
-        table.add_row(_label(texts("section.note")), Text(factor.text))
+        table.add_row(_label(texts("section.note")), Text(encode.plain(factor.text)))
     for line in note_lines(report, texts):
         table.add_row(_label(texts("section.note")), Text(line))
     return table
@@ -225,7 +225,7 @@ def _remedy(item: RemedyItem, texts: Texts) -> RenderableType:
     body: list[RenderableType] = []
     for change in item.changes[:6]:
         body.append(Text(f"{change.path}: {encode.value(change.from_)} → {encode.value(change.to)}", style="cyan"))
-    body.append(Text(item.why))
+    body.append(Text(encode.plain(item.why)))
     where = Text(f"{texts('section.ui')}: {item.ui}", style="dim")
     body.append(where)
     section = (item.guide.section or "").replace(" ", "\u00a0").replace(",\u00a0", ", ")

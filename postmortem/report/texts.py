@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from postmortem.knowledge.schema import Knowledge
-from postmortem.text import LogText
+from postmortem.text import LogText, Words
 
 FALLBACK = "en"
 _PLACE = re.compile(r"\{([\w.]+)\}")
@@ -26,13 +26,22 @@ class Texts:
         return key in self._texts or key in self._fallback
 
     def __call__(self, key: str, values: Mapping[str, Any] | None = None, default: str | None = None) -> str:
-        """The text of `key` with its placeholders filled; `default` (or the key itself) where there is none."""
+        """The text of `key`, filled with values of our own; `default` or the key where there is none."""
+        return self.words(key, values, default).reveal()
+
+    def words(self, key: str, values: Mapping[str, Any] | None = None, default: str | None = None) -> Words:
+        """The same, for texts whose values come from a log or a config: those keep their own type."""
         found = self._texts.get(key) or self._fallback.get(key)
         if found is None:
             found = default if default is not None else key
-        return _PLACE.sub(lambda place: self._shown(place[1], values or {}), found)
+        parts: list[str | LogText] = []
+        at = 0
+        for place in _PLACE.finditer(found):
+            parts += [found[at : place.start()], self._shown(place[1], values or {})]
+            at = place.end()
+        return Words(*parts, found[at:])
 
-    def _shown(self, name: str, values: Mapping[str, Any]) -> str:
+    def _shown(self, name: str, values: Mapping[str, Any]) -> str | LogText:
         value = values.get(name)
         if value is None:
             return self("word.unknown_value", default="?")
@@ -44,11 +53,13 @@ class Texts:
             return "true" if value else "false"
         if isinstance(value, float):
             return f"{value:g}"
+        if isinstance(value, int):
+            return str(value) if abs(value) < 10**18 else "…"
         if isinstance(value, LogText):
-            return value.reveal()[:200]
+            return LogText(value.reveal()[:200])
         if isinstance(value, (list, tuple)):
-            return ", ".join(str(item) for item in value)
-        return str(value)
+            return LogText(", ".join(item.reveal() if isinstance(item, LogText) else str(item) for item in value)[:200])
+        return LogText(str(value)[:200])
 
 
 def size(mib: float) -> str:
