@@ -95,7 +95,13 @@ def analyse(
 
 def choose(attempts: Sequence[Attempt]) -> Attempt:
     """The latest attempt of the job that failed, or else dropped batches; what its own job superseded is history."""
-    latest = [a for a in attempts if not any(same_job(a, later) for later in attempts[a.index :])]
+    latest: list[Attempt] = []
+    later: set[str | None] = set()
+    for one in reversed(attempts):
+        name = one.job_name.reveal() if one.job_name is not None else None
+        if not later or not (name is None or None in later or name in later):
+            latest.insert(0, one)
+        later.add(name)
     failed = [a for a in latest if a.end.outcome in ("failed", "killed")]
     skipping = [a for a in latest if any(oom.caught for oom in a.ooms)]
     return (failed or skipping or latest)[-1]

@@ -10,13 +10,26 @@ _OWN_OPTIONS = ("--help", "-h")
 
 def main() -> None:
     """Run the command line of this process and exit."""
-    arguments = sys.argv[1:]
-    if arguments == ["--version"]:
-        from postmortem import __version__
+    try:
+        arguments = sys.argv[1:]
+        if arguments == ["--version"]:
+            raise SystemExit(_version())
+        raise SystemExit(run(with_default(arguments, piped=not sys.stdin.isatty() if sys.stdin else False)))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
-        sys.stdout.write(f"postmortem {__version__}\n")
-        raise SystemExit(0)
-    raise SystemExit(run(with_default(arguments, piped=not sys.stdin.isatty() if sys.stdin else False)))
+
+def _version() -> int:
+    from postmortem import __version__
+    from postmortem.cli.errors import Failure
+    from postmortem.cli.output import write
+
+    try:
+        write(f"postmortem {__version__}\n", None)
+    except Failure as failure:
+        sys.stderr.write(f"postmortem: {failure}\n")
+        return failure.status
+    return 0
 
 
 def with_default(arguments: list[str], *, piped: bool) -> list[str]:

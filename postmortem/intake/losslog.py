@@ -14,10 +14,12 @@ from pathlib import Path
 NAME = "loss_log.db"
 MAX_BYTES = 256 * 1024 * 1024
 MAX_STEPS = 100_000
+MAX_INSTRUCTIONS = 50_000_000
+"""Of SQLite's virtual machine, a few seconds of work; a real run needs far less."""
+_IS_TABLE = "SELECT count(*) FROM sqlite_master WHERE name = 'metrics' AND type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
 _QUERY = """
-    SELECT step FROM metrics AS rate
-    WHERE key = 'learning_rate' AND value_real = 0.0
-      AND NOT EXISTS (SELECT 1 FROM metrics WHERE step = rate.step AND key LIKE 'loss/%')
+    SELECT step FROM metrics WHERE key = 'learning_rate' AND value_real = 0.0
+    EXCEPT SELECT step FROM metrics WHERE key LIKE 'loss/%'
     ORDER BY step LIMIT ?
 """
 
@@ -36,6 +38,9 @@ def skipped_steps(folder: Path) -> tuple[int, ...] | None:
             for part in present:
                 shutil.copyfile(part, Path(copies) / part.name)
             with closing(sqlite3.connect(Path(copies) / NAME)) as database:
+                database.set_progress_handler(lambda: 1, MAX_INSTRUCTIONS)
+                if database.execute(_IS_TABLE).fetchone() != (1,):
+                    return None
                 rows = database.execute(_QUERY, (MAX_STEPS,)).fetchall()
         return tuple(row[0] for row in rows if isinstance(row[0], int))
     except (OSError, sqlite3.Error):

@@ -21,6 +21,7 @@ MAX_OLD_LOGS = 50
 CONFIG_NAMES = (".job_config.json", "config.yaml", "config.yml", "config.json")
 _OLD_LOG = re.compile(r"(\d{1,6})_log\.txt")
 _LOG_NAMES = ("log.txt",)
+_SHELL_PIPE = re.compile(r"/(?:dev|proc/(?:self|\d+))/fd/\d+")
 SINGLE = "log"
 """What evidence calls the only log there is, so that a pipe and a file give the same report."""
 
@@ -96,11 +97,16 @@ def open_path(path: Path) -> Intake:
 def read_config(path: Path) -> ConfigText:
     """The text of a config file that the user named. Raises IntakeError when it cannot be read."""
     try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise IntakeError(f"{_shown(path)}: larger than {MAX_CONFIG_BYTES} bytes; that is no job config")
-        content = path.read_bytes()
+        mode = path.stat().st_mode
+        # a pipe only where the shell put it there (`--config <(command)`): any other could wait for ever
+        if not stat.S_ISREG(mode) and not (stat.S_ISFIFO(mode) and _SHELL_PIPE.match(str(path))):
+            raise IntakeError(f"{_shown(path)}: not a file; give a job config (YAML or JSON)")
+        with path.open("rb") as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    if len(content) > MAX_CONFIG_BYTES:
+        raise IntakeError(f"{_shown(path)}: larger than {MAX_CONFIG_BYTES} bytes; that is no job config")
     encoding = decode.sniff(content)
     return ConfigText(path.name, content.decode(encoding, "replace").removeprefix("\ufeff"))
 

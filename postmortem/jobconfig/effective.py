@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,11 @@ DEFAULT = "default"
 LOG = "log"
 MAX_DATASETS = 200
 MAX_DIFFERENCES = 12
+_LONG = 40
 _MISSING = object()
+_FLAG = re.compile(r"is_[a-z0-9_]{1,40}")
+_HUGE = 1e15
+"""Beyond this no setting is a number that means anything."""
 
 
 class ConfigText(msgspec.Struct, frozen=True):
@@ -91,7 +96,7 @@ def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Valu
     if arch and isinstance(arch.value, str) and ":" in arch.value:
         values["model.arch"] = Value(arch.value.split(":", 1)[0], arch.source, arch.line)
     for key, found in (raw.settings.get("model") or {}).items() if isinstance(raw.settings.get("model"), dict) else ():
-        if isinstance(key, str) and key.startswith("is_") and isinstance(found, bool):
+        if isinstance(key, str) and _FLAG.fullmatch(key) and isinstance(found, bool):
             values.setdefault(f"model.{key}", Value(found, source, raw.lines.get(f"model.{key}")))
     return values
 
@@ -135,18 +140,24 @@ def _clean(value: Any, setting: Setting) -> Any:
     """The value as AI Toolkit would take it: numbers in strings are numbers, strings from users are log text."""
     if setting.type in ("int", "float") and isinstance(value, str):
         try:
-            number = float(value)
+            number = float(value[:_LONG])
         except ValueError:
             return LogText(value[:200])
-        return int(number) if number.is_integer() and abs(number) < 1e15 else number
+        if len(value) >= _LONG or not abs(number) < _HUGE:
+            return LogText(value[:200])
+        return int(number) if number.is_integer() else number
     if setting.type == "int_list":
         items = value if isinstance(value, list) else [value]
-        return [item for item in items[:64] if isinstance(item, int) and not isinstance(item, bool)]
+        return [
+            item for item in items[:64] if isinstance(item, int) and not isinstance(item, bool) and abs(item) < _HUGE
+        ]
     if setting.type == "bool" and isinstance(value, str):
         return value.strip().lower() in ("true", "yes", "on", "1")
     if isinstance(value, str):
         return value[:200]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 and setting.type == "int":
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and not abs(value) < _HUGE:
+        return LogText(f"{value:.3g}" if isinstance(value, float) else hex(value)[:_LONG])
+    if isinstance(value, float) and value.is_integer() and setting.type == "int":
         return int(value)
     if isinstance(value, (bool, int, float)):
         return value

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 MAX_CHARS = 2_000_000
 MAX_DEPTH = 60
+MAX_DIGITS = 40
+"""Of a number; a longer one stays text, since to read it takes time that grows with its square."""
 
 
 class ConfigProblem(ValueError):
@@ -57,21 +58,28 @@ def parse(text: str) -> RawConfig:
 
 
 def _json(text: str) -> Any:
-    depth = deepest = 0
-    for char in re.sub(r'"(?:[^"\\]|\\.)*"', "", text):
-        if char in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in "]}":
-            depth -= 1
-    if deepest > MAX_DEPTH:
-        raise ConfigProblem(f"nested deeper than {MAX_DEPTH} levels")
     try:
-        return json.loads(text)
+        value = json.loads(text, parse_int=_integer)
+    except RecursionError:
+        raise ConfigProblem(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         raise ConfigProblem(
             f"not JSON: {getattr(error, 'msg', 'broken number')}", getattr(error, "lineno", None)
         ) from None
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [below for item in level for below in _children(item)]
+        if not level:
+            return value
+    raise ConfigProblem(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) < MAX_DIGITS else digits
+
+
+def _children(item: Any) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
 
 
 def _process(value: Mapping[str, Any], lines: Mapping[str, int], duplicates: tuple[tuple[str, int], ...]) -> RawConfig:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ SECTIONS: dict[str, Any] = {
     "classes": ClassEntry,
     "redactions": Redaction,
 }
+MAX_BYTES = 4_000_000
+_ID = re.compile(r"[\w.\[\]-]{1,120}")
+_BAR_GROUPS = frozenset({"n", "total", "elapsed", "postfix"})
 
 
 class KnowledgeError(ValueError):
@@ -47,14 +51,16 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
     for folder in folders:
         if not folder.is_dir():
             raise KnowledgeError(f"{folder}: not a folder of patterns; give a folder that holds .yaml files")
-        for path in sorted(folder.rglob("*.yaml")):
+        for path in sorted(entry for entry in folder.rglob("*.yaml") if entry.is_file()):
+            if path.stat().st_size > MAX_BYTES:
+                raise KnowledgeError(f"{path}: larger than {MAX_BYTES} bytes; that is no file of patterns")
             files.append((path, path.relative_to(folder).as_posix(), path.read_bytes()))
     digest = hashlib.sha256(__version__.encode())
     for _, name, content in files:
         digest.update(name.encode() + b"\0" + len(content).to_bytes(8, "big") + content)
     key = digest.hexdigest()[:24]
     stored = _cache_file(key) if cache else None
-    if stored:
+    if stored and stored.is_file():
         try:
             return msgspec.json.decode(stored.read_bytes(), type=Knowledge)
         except (OSError, msgspec.MsgspecError):
@@ -103,10 +109,41 @@ def _read_sections(path: Path, value: Any, lines: dict[str, int], found: dict[st
             except msgspec.ValidationError as error:
                 raise KnowledgeError(f"{path}:{line}: {error}") from None
             ident = getattr(parsed, "id", None) or parsed.path
+            if not _ID.fullmatch(ident):
+                raise KnowledgeError(f"{path}:{line}: an id may hold letters, digits, dots, dashes and underscores")
+            _check_expressions(parsed, f"{path}:{line}: {ident}")
             if ident in here:
                 raise KnowledgeError(f"{path}:{line}: {ident} stands twice in this file")
             here.add(ident)
             found[section][ident] = parsed
+
+
+def _check_expressions(entry: Any, where: str) -> None:
+    """Each expression of an entry must compile, so that none fails in the middle of a log."""
+    sources = {"regex": entry.regex} if isinstance(entry, Pattern | Redaction) else {}
+    if isinstance(entry, Pattern):
+        sources.update(entry.fields)
+    for name, source in sources.items():
+        try:
+            compiled: Any = re.compile(source)
+        except (re.error, OverflowError, RecursionError):
+            import regex
+
+            try:
+                compiled = regex.compile(source)
+            except regex.error as error:
+                raise KnowledgeError(f"{where}: {name} is not an expression: {error}") from None
+        if name in getattr(entry, "fields", {}) and "value" not in compiled.groupindex:
+            raise KnowledgeError(f"{where}: {name} has no group named value")
+        if isinstance(entry, Redaction) and "secret" not in compiled.groupindex:
+            raise KnowledgeError(f"{where}: {name} has no group named secret")
+        if name == "regex" and _event(entry) == "bar_syntax" and not compiled.groupindex.keys() >= _BAR_GROUPS:
+            raise KnowledgeError(f"{where}: a bar needs the groups {', '.join(sorted(_BAR_GROUPS))}")
+
+
+def _event(entry: Any) -> str | None:
+    """The event that an entry sets, if it is one that sets any."""
+    return entry.sets.event if isinstance(entry, Pattern) else None
 
 
 def flatten(value: Any, path: str, into: dict[str, str]) -> None:

@@ -13,6 +13,8 @@ import yaml
 
 MAX_DEPTH = 40
 MAX_NODES = 200_000
+MAX_DUPLICATES = 20
+MAX_DIGITS = 40
 
 
 class YamlProblem(ValueError):
@@ -69,7 +71,7 @@ def _build(
     if isinstance(node, yaml.ScalarNode):
         if not node.tag.startswith("tag:yaml.org,2002:"):
             raise YamlProblem("tags are not accepted", line)
-        return loader.construct_object(node)
+        return _scalar(loader, node)
     if isinstance(node, yaml.SequenceNode):
         if node.tag != "tag:yaml.org,2002:seq":
             raise YamlProblem("tags are not accepted", line)
@@ -89,10 +91,24 @@ def _build(
                 if isinstance(mapping, dict):
                     result = {**mapping, **result}
             continue
-        key = str(loader.construct_object(key_node))
-        if key in result:
+        key = str(_scalar(loader, key_node))
+        if key in result and len(dups) < MAX_DUPLICATES:
             dups.append((key, key_node.start_mark.line + 1))
         below = f"{path}.{key}" if path else key
         result[key] = _build(loader, value_node, below, depth + 1, limits, lines, dups)
         lines[below] = key_node.start_mark.line + 1
     return result
+
+
+def _scalar(loader: Any, node: Any) -> Any:
+    """The plain value of a scalar; a number of more digits than any setting has stays text."""
+    if len(node.value) > MAX_DIGITS and node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+        return node.value
+    try:
+        return loader.construct_object(node)
+    except yaml.YAMLError:
+        raise
+    except Exception as error:  # PyYAML's constructors raise whatever their parsing stumbles over
+        raise YamlProblem(
+            f"not a value that YAML can hold ({type(error).__name__})", node.start_mark.line + 1
+        ) from None

@@ -14,6 +14,8 @@ from postmortem.scan.sizes import read_sizes
 from postmortem.text import LogText
 
 MAX_EVENT_TEXT = 2000
+MAX_MESSAGE = 4000
+"""Characters of a message that are searched for sizes; no allocator prints half of that."""
 
 
 class _Message(msgspec.Struct):
@@ -119,7 +121,7 @@ class Recogniser:
 
     def _event(self, item: Compiled, found: Any, message: _Message, text: str, place: Place) -> Event:
         pattern = item.pattern
-        sizes, others, device = read_sizes(item.fields, message.text)
+        sizes, others, device = read_sizes(item.fields, message.text[:MAX_MESSAGE])
         groups = {name: LogText(value) for name, value in found.groupdict().items() if value is not None}
         named = groups.get("exception")
         return Event(

@@ -19,7 +19,12 @@ BLOCK = 1 << 20
 ECHO = "echo"
 """The event of lines that quote another line: a bar in one is no bar."""
 MAX_ITEMS = 60_000
-"""Events kept of one log; what a flood adds after that is counted, not kept."""
+"""Events kept of one log; beyond it the oldest attempts go first."""
+MAX_ALIKE = 3_000
+MAX_SKIPS = 20_000
+"""Events of one pattern kept of one attempt; what a flood adds after that is counted, not kept."""
+MAX_STARTS = 1_500
+_STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
 def scan(chunks: Iterable[bytes], lexicon: Lexicon, source: str = "") -> ScanResult:
@@ -38,6 +43,10 @@ class Scanner:
         self._traceback = TracebackReader(source)
         self._items: list[Item] = []
         self._dropped = 0
+        self._alike: dict[str, int] = {}
+        self._latest: dict[str, tuple[int, Item]] = {}
+        self._starts: list[int] = []
+        self._skips = {item.pattern.id for item in lexicon.statements if item.pattern.role in ("skip", "abort")}
         self._fold: Fold | None = None
         self._names: dict[bytes, tuple[str, str | None, str | None]] = {}
         self._trainers: dict[str, tuple[int, Place]] = {}
@@ -211,16 +220,42 @@ class Scanner:
         self._append(item)
 
     def _append(self, item: Item) -> None:
-        if len(self._items) >= MAX_ITEMS and not (isinstance(item, Event) and item.role in _KEPT):
+        if isinstance(item, Event) and item.event in _STARTS:
+            self._put_back()
+            self._alike = {}
+            self._starts.append(len(self._items))
+        kind = item.pattern if isinstance(item, Event) else type(item).__name__
+        alike = self._alike[kind] = self._alike.get(kind, 0) + 1
+        if alike > (MAX_SKIPS if isinstance(item, BarSpan) or kind in self._skips else MAX_ALIKE):
             last = self._items[-1]
             if isinstance(item, BarSpan) and isinstance(last, BarSpan) and last.description == item.description:
                 self._items[-1] = item
-            self._dropped += 1
-            return
-        if len(self._items) >= 2 * MAX_ITEMS:
+            else:
+                self._latest[kind] = (len(self._items), item)
             self._dropped += 1
             return
         self._items.append(item)
+        if len(self._items) > MAX_ITEMS or len(self._starts) > MAX_STARTS:
+            self._forget()
+
+    def _put_back(self) -> None:
+        """Of what a flood added, the last of each pattern counts: it may be what ended the run."""
+        self._dropped -= len(self._latest)
+        for at, item in sorted(self._latest.values(), key=lambda kept: kept[0], reverse=True):
+            self._items.insert(at, item)
+        self._latest = {}
+
+    def _forget(self) -> None:
+        """Drop the older half, as far as possible at the start of an attempt."""
+        half = len(self._items) // 2
+        if len(self._starts) > MAX_STARTS:
+            half = self._starts[len(self._starts) // 2]
+        at = next((start for start in self._starts if start >= half), half)
+        self._wrapped = None
+        self._put_back()
+        self._dropped += at
+        del self._items[:at]
+        self._starts = [start - at for start in self._starts if start >= at]
 
     def _finish(self) -> None:
         self._flush_traceback(self._traceback.end())
@@ -229,6 +264,4 @@ class Scanner:
             if self._dump.ready is not None:
                 self._add(self._dump.take())
         self._end_bar()
-
-
-_KEPT = frozenset({"oom", "host_oom", "abort", "kill", "exit", "result", "stop"})
+        self._put_back()

@@ -61,8 +61,9 @@ class Cutter:
             return
         self._ended_with_newline = chunk.endswith(b"\n")
         # a carriage return belongs to what it introduces: whether a bar was redrawn must not depend on the cut
-        end = max(chunk.rfind(b"\n") + 1, chunk.rfind(b"\r"))
-        if end <= 0:
+        returned = chunk.rfind(b"\r")
+        end = max(chunk.rfind(b"\n") + 1, returned)
+        if end == 0 and not (returned == 0 and self._rest):
             self._keep(chunk)
             return
         block = bytes(self._rest) + chunk[:end] if self._rest else chunk[:end]

@@ -57,7 +57,7 @@ def end_of(items: Sequence[Item], name: str | None) -> End:
     if gone is not None:
         return End("failed", gone.place, gone)
     loose = _last_traceback(items)
-    if loose is not None and not _progress_after(items, name, loose.place.offset):
+    if loose is not None and loose.place.offset >= _last_progress(items, name):
         return End("failed", loose.place, None, loose)
     return End("incomplete", None)
 
@@ -75,18 +75,11 @@ def _fatal(items: Sequence[Item], name: str | None) -> tuple[Event, Traceback | 
     One failure is printed up to four times (old handler, `Error running job`, the traceback, its chain), and a
     native one is followed by the shell's word on how the process died.
     """
-    errors = [
-        item
-        for item in items
-        if isinstance(item, Event)
-        and item.role in ERRORS
-        and not item.caught
-        and not _survived(items, item)
-        and not _mid_note(items, item)
-    ]
-    if not errors or _progress_after(items, name, errors[-1].place.offset):
+    errors = _standing_errors(items)
+    progress = _last_progress(items, name)
+    last = [error for error in errors if error.place.offset >= progress]
+    if not last:
         return None
-    last = [error for error in errors if not _progress_after(items, name, error.place.offset)]
     cause = _cause(last)
     tracebacks = [item for item in items if isinstance(item, Traceback)]
     closing = next((t for t in tracebacks if t.exception is not None and t.exception.pattern == cause.pattern), None)
@@ -95,21 +88,34 @@ def _fatal(items: Sequence[Item], name: str | None) -> tuple[Event, Traceback | 
     return cause, closing
 
 
-def _survived(items: Sequence[Item], error: Event) -> bool:
-    """An error that is no verdict on the run: the program printed it and went on loading, caching or previewing.
+def _standing_errors(items: Sequence[Item]) -> list[Event]:
+    """The errors that may be a verdict on the run, in order.
 
-    A failed optional import, a download that is tried again. What names the job's end is never one of these.
+    None is one that the program printed before it went on loading, caching or previewing (a failed optional
+    import, a download that is tried again), nor a bare exception line in a run that then ended well. What names
+    the job's end always stands.
     """
-    if error.role not in ("exception", "other_error") or any("running_job" in carrier for carrier in error.carriers):
-        return False
-    for item in items:
-        if item.place.offset <= error.place.offset:
+    completed = any(isinstance(item, Event) and _count(item, "completed") for item in items)
+    standing: list[Event] = []
+    went_on = False
+    for item in reversed(items):
+        if not isinstance(item, Event):
             continue
-        if isinstance(item, Event) and any("running_job" in carrier for carrier in item.carriers):
-            return False
-        if isinstance(item, Event) and item.role == "marker" and item.event in _GOES_ON:
-            return True
-    return False
+        ended = _ends_job(item)
+        if item.role in ERRORS and not item.caught:
+            survived = went_on and item.role in ("exception", "other_error")
+            noted = completed and item.role == "exception"
+            if ended or not (survived or noted):
+                standing.append(item)
+        if ended:
+            went_on = False
+        elif item.role == "marker" and item.event in _GOES_ON:
+            went_on = True
+    return standing[::-1]
+
+
+def _ends_job(event: Event) -> bool:
+    return any("running_job" in carrier for carrier in event.carriers)
 
 
 _GOES_ON = frozenset(
@@ -131,7 +137,7 @@ def _cause(errors: Sequence[Event]) -> Event:
     named = [error for error in errors if error.role != "consequence"]
     if not named:
         return errors[-1]
-    ended = [error for error in named if any("running_job" in c for c in error.carriers) and error.role != "exception"]
+    ended = [error for error in named if _ends_job(error) and error.role != "exception"]
     best = min((ended or named), key=lambda error: _SAYS_MOST.index(error.role)).role
     same = [error for error in named if error.role == best]
     tail = [error for error in same if error.pattern == same[-1].pattern]
@@ -140,27 +146,21 @@ def _cause(errors: Sequence[Event]) -> Event:
 
 def _wrapper(error: Event) -> bool:
     """A bare exception that only passes on that a child process died."""
-    return error.role == "exception" and not any("running_job" in carrier for carrier in error.carriers)
+    return error.role == "exception" and not _ends_job(error)
 
 
-def _mid_note(items: Sequence[Item], error: Event) -> bool:
-    """A bare exception line that is neither a job's error nor a traceback's end, in a run that then ended well."""
-    if error.role != "exception" or any("running_job" in carrier for carrier in error.carriers):
-        return False
-    return any(isinstance(item, Event) and _count(item, "completed") for item in items)
-
-
-def _progress_after(items: Sequence[Item], name: str | None, offset: int) -> bool:
-    """Whether training went on, or a checkpoint was saved, after `offset`."""
+def _last_progress(items: Sequence[Item], name: str | None) -> int:
+    """Where training last went on, or a checkpoint was last saved (a byte offset); -1 if never."""
     before: int | None = None
+    found = -1
     for item in items:
         if isinstance(item, BarSpan) and steps.is_main(item, name):
-            if item.place.offset > offset and before is not None and item.last_n > before:
-                return True
+            if before is not None and item.last_n > before:
+                found = max(found, item.place.offset)
             before = item.last_n
-        elif isinstance(item, Event) and item.place.offset > offset and item.event == "saved_checkpoint":
-            return True
-    return False
+        elif isinstance(item, Event) and item.event == "saved_checkpoint":
+            found = max(found, item.place.offset)
+    return found
 
 
 def _reached_total(items: Sequence[Item], name: str | None) -> bool:

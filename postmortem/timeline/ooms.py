@@ -13,15 +13,21 @@ from postmortem.timeline import frames, steps
 TRAINING = ("training_step", "mid_sampling", "saving", "validation")
 
 
-class _Cluster(msgspec.Struct):
-    """One failure as it is printed several times."""
+MAX_CLUSTERS = 500
+"""Failures that are looked at one by one; of a flood, the first and the last."""
 
-    events: list[Event] = msgspec.field(default_factory=list)
+
+class _Cluster(msgspec.Struct):
+    """One failure as it is printed several times; `fullest` is the print that says most, the earliest of equals."""
+
+    events: list[Event]
+    fullest: Event
     traceback: Traceback | None = None
 
-    @property
-    def fullest(self) -> Event:
-        return max(self.events, key=lambda event: (len(event.sizes_mib), -event.place.offset))
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+        if len(event.sizes_mib) > len(self.fullest.sizes_mib):
+            self.fullest = event
 
 
 _SWALLOWED_BELOW = {"optimizer_not_saved": "saving"}
@@ -110,7 +116,10 @@ def collect(
             )
     if placement.extra:
         found.extend(_shown_by_the_bar(items, name, placement, lexicon))
-    for cluster in _clusters(items, name):
+    clusters = _clusters(items, name)
+    if len(clusters) > MAX_CLUSTERS:
+        clusters = [*clusters[: MAX_CLUSTERS // 2], *clusters[-MAX_CLUSTERS // 2 :]]
+    for cluster in clusters:
         found.append(_oom(cluster, items, name, stages, placement, end, lexicon))
     return tuple(sorted(found, key=lambda oom: oom.place.offset))
 
@@ -155,9 +164,9 @@ def _clusters(items: Sequence[Item], name: str | None) -> list[_Cluster]:
         elif isinstance(item, Event) and item.role in ("oom", "host_oom"):
             last = clusters[-1] if clusters else None
             if last is None or moved or not _same(last, item):
-                clusters.append(_Cluster([item]))
+                clusters.append(_Cluster([item], item))
             else:
-                last.events.append(item)
+                last.add(item)
             moved = False
         elif isinstance(item, Traceback) and item.exception is not None and clusters:
             last = clusters[-1]
@@ -210,11 +219,10 @@ def _oom(
 
 def phase_at(place: Place, traceback: Traceback | None, stages: Sequence[Stage], lexicon: Lexicon) -> str:
     """The phase at `place`: what the traceback's frames say, else the last line that tells one."""
-    before = [stage for stage in stages if stage.place.offset <= place.offset]
-    by_stage = before[-1].phase if before else None
+    by_stage = next((stage.phase for stage in reversed(stages) if stage.place.offset <= place.offset), None)
     by_frame = frames.phase_of(traceback, lexicon)[0] if traceback is not None else None
     if by_frame == "sampling":
-        trained = any(stage.event == "bar_main" for stage in before)
+        trained = any(stage.event == "bar_main" and stage.place.offset <= place.offset for stage in stages)
         by_frame = "mid_sampling" if trained else "baseline_sampling"
     if by_frame == "model_load" and by_stage == "text_encoder_load":
         return by_stage
@@ -240,13 +248,9 @@ def step_at(
         if fatal or placement.last_bar is None:
             return placement.death_step
         return _count_at(place, items, name)
-    named = [
-        stage.step
-        for stage in stages
-        if stage.phase == phase and stage.place.offset <= place.offset and stage.step is not None
-    ]
-    if named:
-        return named[-1]
+    for stage in reversed(stages):
+        if stage.phase == phase and stage.place.offset <= place.offset and stage.step is not None:
+            return stage.step
     return placement.last_bar
 
 
@@ -261,8 +265,7 @@ def _start(items: Sequence[Item]) -> int:
 
 
 def _count_at(place: Place, items: Sequence[Item], name: str | None) -> int | None:
-    count: int | None = None
-    for item in items:
+    for item in reversed(items):
         if isinstance(item, BarSpan) and steps.is_main(item, name) and item.place.offset <= place.offset:
-            count = item.last_n
-    return count
+            return item.last_n
+    return None

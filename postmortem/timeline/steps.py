@@ -193,6 +193,8 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
     steps: list[int | None] = []
     count: int | None = None
     lump: list[int] = []
+    stalled: int | None = None
+    aborted = False
     for item in items:
         if isinstance(item, BarSpan) and is_main(item, name):
             count = item.last_n + offset
@@ -205,10 +207,10 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
                 base = previous + 1 if previous is not None and counter is not None and counter > 1 else None
             lump.append(len(steps))
             steps.append(base)
-        elif isinstance(item, Event) and item.role == "abort":
+        elif isinstance(item, Event) and item.role == "abort" and not aborted:
+            aborted = True
             if len(lump) > 1 and count is not None:
                 for index in lump[1:]:
                     steps[index] = None
-                return tuple(steps), count
-            break
-    return tuple(steps), None
+                stalled = count
+    return tuple(steps), stalled

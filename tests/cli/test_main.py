@@ -196,3 +196,13 @@ def test_a_pack_of_ones_own_patterns(log: Path, tmp_path: Path) -> None:
     text = head(config()) + "Error running job: the cat sat on it\n"
     done = postmortem("-", "--format", "json", "--patterns", str(pack), stdin=text.encode())
     assert json.loads(done.stdout)["failure"]["signature"] == "mine.lost"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that can close stdout")
+@pytest.mark.parametrize("arguments", ["--version", "explain early_step"])
+def test_a_closed_stdout_is_one_line(arguments: str) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m postmortem {arguments} >&-", shell=True, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 3
+    assert done.stderr.decode().count("\n") == 1

@@ -46,3 +46,12 @@ def test_steps_that_the_bar_cannot_place_come_from_the_database(run: Analyse) ->
     confirmed = confirm(attempt, (12, 25))
     assert [oom.step for oom in confirmed.ooms] == [12, 25]
     assert confirmed.skips_confirmed
+
+
+def test_a_view_that_never_ends_is_no_witness(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "loss_log.db") as file:
+        file.execute(
+            "CREATE VIEW metrics AS WITH RECURSIVE n(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM n) "
+            "SELECT step, 'learning_rate' AS key, 0.0 AS value_real FROM n"
+        )
+    assert skipped_steps(tmp_path) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ def read(path: Path) -> str:
     return b"".join(open_path(path).logs[-1].chunks()).decode()
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_encodings(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(TEXT.encode(encoding))
@@ -72,3 +73,12 @@ def test_config_files_have_limits(tmp_path: Path) -> None:
         read_config(big)
     with pytest.raises(IntakeError):
         read_config(tmp_path / "none.yaml")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_config_that_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "config.yaml"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero"), tmp_path):
+        with pytest.raises(IntakeError, match="not a file"):
+            read_config(path)

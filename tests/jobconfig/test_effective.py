@@ -9,6 +9,7 @@ import pytest
 from postmortem.jobconfig import ConfigText, effective
 from postmortem.jobconfig.parse import ConfigProblem, parse
 from postmortem.knowledge.schema import Knowledge
+from postmortem.text import LogText
 
 YAML = """job: extension
 config:
@@ -107,3 +108,35 @@ def test_what_is_no_config_is_said_to_be_none(text: str) -> None:
 )
 def test_wrong_types_never_break_it(knowledge: Knowledge, process: dict[str, object]) -> None:
     effective(None, [ConfigText("c", json.dumps({"config": {"process": [process]}}))], knowledge)
+
+
+def test_numbers_that_mean_nothing_stay_text(knowledge: Knowledge) -> None:
+    for number in ("1e400", "-.inf", ".nan", "9" * 30, "9" * 5000, '"inf"', '"1e400"', "1:" * 300 + "1"):
+        text = YAML.replace("batch_size: 2", f"batch_size: {number}")
+        assert isinstance(config_of(text, knowledge)["train.batch_size"], LogText), number
+
+
+def test_dates_that_no_calendar_has_are_one_warning(knowledge: Knowledge) -> None:
+    text = YAML.replace("batch_size: 2", "batch_size: 2001-99-99")
+    assert [notice.id for notice in effective(None, [ConfigText("c.yaml", text)], knowledge).warnings] == [
+        "config_damaged"
+    ]
+
+
+def test_duplicate_keys_are_told_a_few_times_only(knowledge: Knowledge) -> None:
+    text = YAML + "      x: 1\n" * 5000
+    warnings = effective(None, [ConfigText("c.yaml", text)], knowledge).warnings
+    assert 0 < len(warnings) <= 20
+
+
+@pytest.mark.parametrize("depth", [61, 100_000])
+def test_json_nested_too_deep(depth: int) -> None:
+    with pytest.raises(ConfigProblem, match="nested deeper"):
+        parse('{"a":' * depth + "1" + "}" * depth)
+
+
+def test_a_flag_with_a_strange_name_is_no_setting(knowledge: Knowledge) -> None:
+    text = YAML + '        "is_`x`|<b>": true\n        is_flux: true\n'
+    flags = [path for path in config_of(text, knowledge) if path.startswith("model.is_")]
+    assert "model.is_flux" in flags
+    assert all(path.replace(".", "").replace("_", "").isalnum() for path in flags)

@@ -95,3 +95,21 @@ def test_yaml_knows_its_lines() -> None:
     assert lines["train.steps"] == 3
     assert lines["list[0].a"] == 5
     assert duplicates == [("steps", 3)]
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("patterns: [{id: 'a b', role: oom, regex: x, TAIL}]", "an id may hold"),
+        ("patterns: [{id: a, role: oom, regex: '(', TAIL}]", "not an expression"),
+        ("patterns: [{id: a, role: oom, regex: x, fields: {free: 'y'}, TAIL}]", "no group named value"),
+        ("patterns: [{id: a, role: bar, regex: x, sets: {event: bar_syntax}, TAIL}]", "a bar needs the groups"),
+        ("redactions: [{id: a, regex: '[', label: x, TAIL}]", "not an expression"),
+        ("redactions: [{id: a, regex: 'x', label: x, TAIL}]", "no group named secret"),
+    ],
+)
+def test_a_pack_that_cannot_work_is_refused(tmp_path: Path, entry: str, says: str) -> None:
+    content = entry.replace("TAIL", "source: s, examples: {match: [x]}")
+    (tmp_path / "pack.yaml").write_text(content + "\n", encoding="utf-8")
+    with pytest.raises(KnowledgeError, match=says):
+        load(tmp_path, cache=False)

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from postmortem.knowledge.schema import Knowledge
 from postmortem.report import build, encode, json_, markdown, terminal
 from postmortem.report.texts import Texts
-from postmortem.text import LogText
+from postmortem.text import LogText, Words
 from tests.conftest import Analyse
 from tests.simulate import config, head, training
 
@@ -104,3 +104,12 @@ def test_the_contracts_keys_come_first_and_in_order(run: Analyse, knowledge: Kno
     assert list(report["failure"]) == [
         "kind", "resource", "class", "phase", "step", "signature", "confidence", "headline", "evidence", "factors", "error",
     ]  # fmt: skip
+
+
+@given(NASTY)
+def test_values_inside_a_sentence_are_encoded_like_log_text(raw: str) -> None:
+    shown = encode.markdown_words(Words("the key ", LogText(raw), " counts"))
+    inline = [token for token in MarkdownIt().parse(shown) if token.type == "inline"]
+    kinds = {child.type for token in inline for child in token.children or ()}
+    assert kinds <= {"text", "code_inline"}
+    assert encode.plain(Words("a", LogText(raw))).count("\n") == 0

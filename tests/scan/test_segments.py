@@ -78,3 +78,16 @@ def test_an_endless_line_is_read_only_in_part_and_counted(lexicon: Lexicon) -> N
     assert texts[1].line == 2
     assert texts[1].offset == 2_000_001
     assert cutter.cut_long == 1
+
+
+@given(st.integers(0, 40), st.integers(0, 3000), st.integers(1, 7000))
+def test_returns_at_the_edge_of_a_chunk_still_cut(lexicon: Lexicon, frames: int, width: int, size: int) -> None:
+    data = b"start\n" + b"".join(b"\rpart %d " % number + b"x" * width for number in range(frames)) + b"\nend\n"
+    chunks = [data[at : at + size] for at in range(0, len(data), size)]
+    assert pieces(Cutter(lexicon.bars), chunks) == pieces(Cutter(lexicon.bars), [data])
+
+
+def test_one_byte_at_a_time(lexicon: Lexicon) -> None:
+    data = b"".join(b"\rpart %d " % number + b"x" * 900 for number in range(60)) + b"\rError running job: no\n"
+    chunks = [data[at : at + 1] for at in range(len(data))]
+    assert pieces(Cutter(lexicon.bars), chunks) == pieces(Cutter(lexicon.bars), [data])
