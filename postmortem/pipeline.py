@@ -28,11 +28,12 @@ class NoSuchAttempt(ValueError):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One log to read: the name that evidence cites, its encoding, its UTF-8 chunks."""
+    """One log to read: the name that evidence cites, its encoding, its UTF-8 chunks, what was undone to get them."""
 
     name: str
     encoding: str
     chunks: Iterable[bytes]
+    repairs: tuple[str, ...] = ()
 
 
 class Analysis(msgspec.Struct, frozen=True):
@@ -77,10 +78,11 @@ def analyse(
     config = effective(chosen.dump, configs, lexicon.knowledge)
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
     suggestions, useless = plan(diagnosis, config, lexicon.knowledge)
-    encoding = next(log.encoding for log in logs if log.name == scanned.source)
+    log = next(log for log in logs if log.name == scanned.source)
+    repaired = tuple(Notice(f"repaired_{name}", None, {}) for name in log.repairs)
     return Analysis(
         source=source,
-        encoding=encoding,
+        encoding=log.encoding,
         scanned=scanned,
         attempts=attempts,
         attempt=chosen,
@@ -89,7 +91,7 @@ def analyse(
         suggestions=suggestions,
         not_helping=useless,
         ledger=ledger(diagnosis.memory_mib),
-        warnings=(*config.warnings, *diagnosis.warnings, *scanned.warnings),
+        warnings=(*config.warnings, *diagnosis.warnings, *scanned.warnings, *repaired),
     )
 
 

@@ -33,7 +33,7 @@ def report_on(name: str, lexicon: Lexicon, lang: str = "en") -> Report:
     configs = list(opened.configs)
     if not configs and (folder / "config.yaml").exists():
         configs.append(read_config(folder / "config.yaml"))
-    logs = [Source(log.name, log.encoding, log.chunks()) for log in opened.logs]
+    logs = [Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     return build(analyse(name, logs, configs, lexicon), lexicon.knowledge, lang)
 
 

@@ -44,7 +44,7 @@ def analyze(
     configs = list(opened.configs)
     if config is not None:
         configs.insert(0, _config(config))
-    logs = [pipeline.Source(log.name, log.encoding, log.chunks()) for log in opened.logs]
+    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     from postmortem.intake.sources import printable_name
 
     shown = printable_name(path)

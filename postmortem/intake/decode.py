@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Iterator
 
 HEAD = 64 * 1024
+_NULS = re.compile(rb"\0+")
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "a gzip file"),
@@ -36,8 +38,12 @@ def what_binary(head: bytes) -> str | None:
             return name
     if sniff(head) not in ("utf-8",):
         return None
-    sample = head[:HEAD]
-    odd = sum(sample.count(bytes([code])) for code in (*range(7), *range(14, 27), *range(28, 32)))
+    # a disk that lost power leaves runs of NUL, and an append in another encoding one after each letter
+    sample = _NULS.sub(b"\0", head[:HEAD])
+    if 2 * sample.count(0) > len(sample) + 8:
+        return "binary data"
+    sample = sample.replace(b"\0", b"")
+    odd = sum(sample.count(bytes([code])) for code in (*range(1, 7), *range(14, 27), *range(28, 32)))
     if sample and odd > max(8, len(sample) // 50):
         return "binary data"
     return None
@@ -60,9 +66,10 @@ def sniff(head: bytes) -> str:
 
 
 def to_utf8(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """`chunks` as UTF-8. UTF-8 passes as it is, stray bytes included; only a byte order mark is dropped."""
+    """`chunks` as UTF-8. UTF-8 passes as it is, stray bytes included; only a byte order mark and NULs are dropped."""
     if encoding == "utf-8":
-        yield from chunks
+        for chunk in chunks:
+            yield chunk.replace(b"\0", b"") if 0 in chunk else chunk
         return
     if encoding == "utf-8-sig":
         first = b""

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from postmortem.intake import decode, jsonlines
+from postmortem.intake import decode, jsonlines, pastes
 from postmortem.intake.errors import IntakeError
 from postmortem.jobconfig.effective import ConfigText
 
@@ -32,6 +32,8 @@ class LogFile(msgspec.Struct, frozen=True):
     name: str
     encoding: str
     chunks: Callable[[], Iterator[bytes]]
+    repairs: tuple[str, ...] = ()
+    """What a paste had done to the text and was undone (see intake/pastes.py)."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -55,19 +57,13 @@ def open_stream(stream: BinaryIO, source: str = "-") -> Intake:
     """A pipe: read once, front to back."""
     head = _read_head(stream, source)
     _require_text(head, source)
-    encoding = decode.sniff(head)
-    records = encoding.startswith("utf-8") and jsonlines.is_json_lines(head)
 
-    def chunks() -> Iterator[bytes]:
-        def raw() -> Iterator[bytes]:
-            yield head
-            while piece := stream.read(CHUNK):
-                yield piece
+    def raw() -> Iterator[bytes]:
+        yield head
+        while piece := stream.read(CHUNK):
+            yield piece
 
-        plain = decode.to_utf8(raw(), encoding)
-        return jsonlines.texts(plain) if records else plain
-
-    return Intake(source, (LogFile(SINGLE, encoding, chunks),))
+    return Intake(source, (_log(SINGLE, head, raw),))
 
 
 def open_path(path: Path) -> Intake:
@@ -162,19 +158,29 @@ def _file(path: Path, name: str) -> LogFile:
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     _require_text(head, str(path))
+
+    def raw() -> Iterator[bytes]:
+        with path.open("rb") as file:
+            while piece := file.read(CHUNK):
+                yield piece
+
+    return _log(name, head, raw)
+
+
+def _log(name: str, head: bytes, raw: Callable[[], Iterator[bytes]]) -> LogFile:
+    """A log whose bytes start with `head`: how its text is had from them shows there."""
     encoding = decode.sniff(head)
-    records = encoding.startswith("utf-8") and jsonlines.is_json_lines(head)
+    start = b"".join(decode.to_utf8([head], encoding))
+    records = encoding.startswith("utf-8") and jsonlines.is_json_lines(start)
+    repairs = () if records else pastes.damage(start)
 
     def chunks() -> Iterator[bytes]:
-        def raw() -> Iterator[bytes]:
-            with path.open("rb") as file:
-                while piece := file.read(CHUNK):
-                    yield piece
-
         plain = decode.to_utf8(raw(), encoding)
-        return jsonlines.texts(plain) if records else plain
+        if records:
+            return jsonlines.texts(plain)
+        return pastes.undo(plain, repairs) if repairs else plain
 
-    return LogFile(name, encoding, chunks)
+    return LogFile(name, encoding, chunks, tuple(repair.name for repair in repairs))
 
 
 def _read_head(stream: BinaryIO, source: str) -> bytes:

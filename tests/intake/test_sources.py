@@ -82,3 +82,15 @@ def test_a_config_that_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     for path in (pipe, Path("/dev/zero"), tmp_path):
         with pytest.raises(IntakeError, match="not a file"):
             read_config(path)
+
+
+def test_an_append_in_utf_16_is_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(TEXT.encode() + "Error running job: no\r\n".encode("utf-16-le"))
+    assert read(path).endswith("Error running job: no\r\n")
+
+
+def test_a_tail_of_nul_is_no_binary(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(TEXT.encode() + b"\0" * 5000)
+    assert read(path) == TEXT

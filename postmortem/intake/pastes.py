@@ -1,0 +1,175 @@
+"""Undo what a paste did to every line: HTML escapes, margins, line numbers, curly quotes, literal ``\\n``.
+
+What was done shows in the first bytes, and line by line the text stays where it was, so evidence keeps its line
+numbers (but for a text flattened to one line, which gets its lines back). Nothing here knows what a log says.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+
+MAX_LINE = 1 << 20
+_MIN_LINES = 5
+_ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_RAW_ANGLE = re.compile(rb"\d<[\d?]|in <\w+>")
+_BREAK_AT_END = re.compile(rb"(?:<br ?/?>)+[ \t]*(?=\r?$)", re.IGNORECASE)
+_BREAK = re.compile(rb"<br ?/?>", re.IGNORECASE)
+_CURLY = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+_CURLY_BYTES = re.compile("|".join(_CURLY).encode())
+_CURLY_SIGN = re.compile("File [\u201c\u201d]|Error: [\u2018\u2019]|[\u2018\u2019]\\w+[\u2018\u2019]".encode())
+_HARD_SPACE = re.compile("\u00a0|\u202f|\u2007".encode())
+_ESCAPE = re.compile(rb"\\(?:([nrt\"'/\\])|u([0-9a-fA-F]{4}))")
+_ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_MARGIN = re.compile("(?:[ \t|#;*]|\u2502|\u2503)*".encode())
+_FRAME = re.compile(rb'File "')
+_NUMBER = re.compile(rb"[ \t]*(\d{1,7})")
+_AFTER_NUMBER = (b": ", b":", b" | ", b"| ", b"|", b"\t", b"  ", b". ", b" ")
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """One thing that a paste did, by name, and how to undo it in a line."""
+
+    name: str
+    line: Callable[[bytes], bytes]
+
+
+def damage(head: bytes) -> tuple[Repair, ...]:
+    """What was done to the text that starts with `head`, in the order to undo it."""
+    found: list[Repair] = []
+
+    def note(name: str, line: Callable[[bytes], bytes]) -> None:
+        nonlocal head
+        found.append(Repair(name, line))
+        head = b"\n".join(line(one) for one in head.split(b"\n"))
+
+    if head.count(b"\n") <= 2 and head.count(b"\\n") >= _MIN_LINES:
+        note("flattened", _unflatten)
+    if _ENTITY.search(head) and not _RAW_ANGLE.search(head):
+        note("html", _unescape_html)
+    if _HARD_SPACE.search(head):
+        note("hard_spaces", lambda line: _HARD_SPACE.sub(b" ", line))
+    if _CURLY_SIGN.search(head):
+        note("curly_quotes", lambda line: _CURLY_BYTES.sub(_straight, line))
+    separator = _numbered(head)
+    if separator is not None:
+        note("line_numbers", lambda line: _without_number(line, separator))
+    margin = _margin(head)
+    if margin:
+        note("margin", lambda line: _without_margin(line, margin))
+    return tuple(found)
+
+
+def undo(chunks: Iterable[bytes], repairs: tuple[Repair, ...]) -> Iterator[bytes]:
+    """`chunks` with every line repaired; the same whatever the chunks."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        while len(rest) > MAX_LINE:
+            lines.append(rest[:MAX_LINE])
+            rest = rest[MAX_LINE:]
+        if lines:
+            yield b"\n".join(_all(line, repairs) for line in lines) + b"\n"
+    if rest:
+        yield _all(rest, repairs)
+
+
+def _all(line: bytes, repairs: tuple[Repair, ...]) -> bytes:
+    for number, repair in enumerate(repairs):
+        line = repair.line(line)
+        if b"\n" in line:
+            return b"\n".join(_all(part, repairs[number + 1 :]) for part in line.split(b"\n"))
+    return line
+
+
+def _unflatten(line: bytes) -> bytes:
+    def plain(found: re.Match[bytes]) -> bytes:
+        if found[1]:
+            return _ESCAPED.get(found[1], found[1])
+        code = int(found[2], 16)
+        return b"" if 0xD800 <= code < 0xE000 else chr(code).encode()
+
+    stripped = line.strip()
+    if len(stripped) > 1 and stripped[:1] == stripped[-1:] == b'"':
+        line = stripped[1:-1]
+    return _ESCAPE.sub(plain, line)
+
+
+def _unescape_html(line: bytes) -> bytes:
+    def plain(found: re.Match[bytes]) -> bytes:
+        text = html.unescape(found[0].decode())
+        # a line feed out of an entity would move all that follows
+        return text.encode("utf-8", "replace") if text and (text.isprintable() or text == "\u00a0") else found[0]
+
+    return _ENTITY.sub(plain, _BREAK.sub(b"\n", _BREAK_AT_END.sub(b"", line)))
+
+
+def _straight(found: re.Match[bytes]) -> bytes:
+    return _CURLY[found[0].decode()].encode()
+
+
+def _filled(head: bytes) -> list[bytes]:
+    """The lines of `head` that have something in them; the last may be cut off."""
+    return [line for line in head.split(b"\n")[:-1] if line.strip()]
+
+
+def _numbered(head: bytes) -> bytes | None:
+    """What stands between a line's number and the line, where all lines are numbered one by one."""
+    lines = _filled(head)
+    if len(lines) < _MIN_LINES:
+        return None
+    numbers: list[int] = []
+    tails: list[bytes] = []
+    for line in lines:
+        found = _NUMBER.match(line)
+        if found:
+            numbers.append(int(found[1]))
+            tails.append(line[found.end() :])
+    rising = sum(one < other <= one + 8 for one, other in pairwise(numbers))
+    if len(numbers) < 0.95 * len(lines) or rising < 0.95 * (len(lines) - 1):
+        return None
+    for separator in _AFTER_NUMBER:
+        if all(tail.startswith(separator) or tail.strip() == separator.strip() for tail in tails):
+            return separator
+    return None
+
+
+def _without_number(line: bytes, separator: bytes) -> bytes:
+    found = _NUMBER.match(line)
+    if found is None:
+        return line
+    tail = line[found.end() :]
+    if tail.startswith(separator):
+        return tail[len(separator) :]
+    return b"" if tail.strip() == separator.strip() else line
+
+
+def _margin(head: bytes) -> bytes:
+    """What all lines start with and no program prints: blanks and bars. A frame's own indent is not part of it."""
+    lines = _filled(head)
+    if len(lines) < _MIN_LINES:
+        return b""
+    found = _MARGIN.match(lines[0])
+    margin = found[0] if found else b""
+    for line in lines:
+        while margin and not line.startswith(margin):
+            # a line that is only the margin lost the blanks at its end
+            if line.strip() == margin.strip():
+                break
+            margin = margin[:-1]
+    for line in lines:
+        frame = _FRAME.match(line, len(margin))
+        if frame and margin.endswith(b"  "):
+            margin = margin[:-2]
+            break
+    return margin.decode("utf-8", "ignore").encode()
+
+
+def _without_margin(line: bytes, margin: bytes) -> bytes:
+    if line.startswith(margin):
+        return line[len(margin) :]
+    return b"" if line.strip() == margin.strip() else line
