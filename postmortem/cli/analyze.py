@@ -32,6 +32,9 @@ def analyze(
     redact: bool | None = typer.Option(
         None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
     ),
+    max_expanded: int = typer.Option(4096, "--max-expanded", metavar="MIB", min=1, help="Unpack at most so much."),
+    max_ratio: int = typer.Option(1000, "--max-ratio", min=1, help="Unpack at most so many times an archive's size."),
+    max_entries: int = typer.Option(10_000, "--max-entries", min=1, help="Look at so many entries of an archive."),
     exit_zero: bool = typer.Option(False, "--exit-zero", help="Exit with 0 also when a memory failure was found."),
 ) -> int:
     """Say why a run died, and what to change first."""
@@ -40,7 +43,7 @@ def analyze(
 
     base = common.knowledge(pack)
     common.check_language(base, lang)
-    opened = _open(path)
+    opened = _open(path, max_expanded, max_ratio, max_entries)
     configs = list(opened.configs)
     if config is not None:
         configs.insert(0, _config(config))
@@ -71,13 +74,19 @@ def analyze(
     return 1 if report.failure.kind in MEMORY_KINDS and not exit_zero else 0
 
 
-def _open(path: str) -> Intake:
+def _open(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
     from postmortem.intake import IntakeError, open_path, open_stream
+    from postmortem.intake.packed import Limits
 
+    limits = Limits(expanded_mib, ratio, entries)
     try:
+        if not path:
+            raise IntakeError("no file name given; give a log, a run folder, or - for standard input")
         if path == "-":
-            return open_stream(sys.stdin.buffer)
-        return open_path(Path(path))
+            if sys.stdin is None:
+                raise IntakeError("standard input is closed; give a log or a run folder")
+            return open_stream(sys.stdin.buffer, limits=limits)
+        return open_path(Path(path), limits)
     except IntakeError as error:
         near = _meant(path)
         raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None

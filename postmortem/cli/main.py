@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -27,7 +28,7 @@ def _version() -> int:
     try:
         write(f"postmortem {__version__}\n", None)
     except Failure as failure:
-        sys.stderr.write(f"postmortem: {failure}\n")
+        _say(str(failure))
         return failure.status
     return 0
 
@@ -56,17 +57,35 @@ def run(arguments: list[str]) -> int:
         result = app(args=arguments, prog_name="postmortem", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Failure as failure:
-        sys.stderr.write(f"postmortem: {failure}\n")
+        _say(str(failure))
         return failure.status
     except BrokenPipeError:
-        # the reader has gone (| head): nothing is left to say, and closing stdout must not complain either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _mute(1)  # the reader has gone (| head): nothing is left to say
         return 0
+    except OSError as error:
+        _say(f"{error.filename or 'output'}: cannot write: {(error.strerror or type(error).__name__).lower()}")
+        _mute(1)
+        return 3
     except KeyboardInterrupt:
-        sys.stderr.write("postmortem: interrupted\n")
+        _say("interrupted")
         return 130
     except Exception as error:  # the command line is where every error becomes one line
         return _usage_or_bug(error)
+
+
+def _say(text: str) -> None:
+    """One line on stderr. The status must stand also where nobody can read the line."""
+    try:
+        sys.stderr.write(f"postmortem: {text}\n")
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        _mute(2)
+
+
+def _mute(descriptor: int) -> None:
+    """Send what is left in a stream's buffer nowhere, so that closing it at exit cannot fail."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _usage_or_bug(error: Exception) -> int:
@@ -77,13 +96,11 @@ def _usage_or_bug(error: Exception) -> int:
         return int(getattr(error, "exit_code", 0))
     shown = getattr(error, "format_message", None)
     if callable(shown):
-        sys.stderr.write(f"postmortem: {printable(str(shown()))} (see `postmortem --help`)\n")
+        _say(f"{printable(str(shown()))} (see `postmortem --help`)")
         return 2
     if os.environ.get("POSTMORTEM_DEBUG"):
         raise error
-    sys.stderr.write(
-        f"postmortem: internal error ({type(error).__name__}); please report it. POSTMORTEM_DEBUG=1 shows where.\n"
-    )
+    _say(f"internal error ({type(error).__name__}); please report it. POSTMORTEM_DEBUG=1 shows where.")
     return 3
 
 

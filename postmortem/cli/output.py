@@ -19,12 +19,12 @@ def write(text: str, target: Path | None) -> None:
 
     name = ""
     try:
-        # a link's target is what the user means; a device or a pipe is written to, never replaced
-        target = target.resolve()
+        # a device or a pipe is written to, never replaced; of a link, the target is what the user means
         if target.exists() and not target.is_file() and not target.is_dir():
             with target.open("w", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)
             return
+        target = target.resolve()
         folder = target.parent
         if target.is_dir():
             raise Failure(f"{printable(str(target))}: is a folder; give a file name after -o")
@@ -38,12 +38,15 @@ def write(text: str, target: Path | None) -> None:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         Path(name).chmod(mode)
         Path(name).replace(target)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         if name:
             Path(name).unlink(missing_ok=True)
-        raise Failure(
-            f"{printable(str(target))}: cannot write: {(error.strerror or type(error).__name__).lower()}"
-        ) from None
+        raise Failure(f"{printable(str(target))}: cannot write: {_reason(error)}") from None
+
+
+def _reason(error: OSError | RuntimeError) -> str:
+    """Why, in words; pathlib of some Pythons says RuntimeError where links go round in a circle."""
+    return (getattr(error, "strerror", None) or "too many levels of symbolic links").lower()
 
 
 def _stdout(text: str) -> None:

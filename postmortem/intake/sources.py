@@ -7,13 +7,16 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from postmortem.intake import decode, jsonlines, pastes
+from postmortem.intake import decode, jsonlines, packed, pastes
 from postmortem.intake.errors import IntakeError
 from postmortem.jobconfig.effective import ConfigText
+
+if TYPE_CHECKING:
+    from postmortem.intake import archives
 
 CHUNK = 1 << 20
 MAX_CONFIG_BYTES = 2_000_000
@@ -21,6 +24,7 @@ MAX_OLD_LOGS = 50
 CONFIG_NAMES = (".job_config.json", "config.yaml", "config.yml", "config.json")
 _OLD_LOG = re.compile(r"(\d{1,6})_log\.txt")
 _LOG_NAMES = ("log.txt",)
+LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
 _SHELL_PIPE = re.compile(r"/(?:dev|proc/(?:self|\d+))/fd/\d+")
 SINGLE = "log"
 """What evidence calls the only log there is, so that a pipe and a file give the same report."""
@@ -43,6 +47,8 @@ class Intake(msgspec.Struct, frozen=True):
     logs: tuple[LogFile, ...]
     configs: tuple[ConfigText, ...] = ()
     folder: Path | None = None
+    keep: Any = None
+    """What must live as long as the logs are read (an unpacked archive)."""
 
     def skipped_steps(self) -> tuple[int, ...] | None:
         """What the run folder's database says of skipped steps; None when there is none."""
@@ -53,9 +59,11 @@ class Intake(msgspec.Struct, frozen=True):
         return losslog.skipped_steps(self.folder)
 
 
-def open_stream(stream: BinaryIO, source: str = "-") -> Intake:
-    """A pipe: read once, front to back."""
+def open_stream(stream: BinaryIO, source: str = "-", limits: packed.Limits | None = None) -> Intake:
+    """A pipe: read once, front to back; an archive in it is unpacked first."""
     head = _read_head(stream, source)
+    if packed.is_archive(head):
+        return _packed(stream, head, source, limits)
     _require_text(head, source)
 
     def raw() -> Iterator[bytes]:
@@ -66,8 +74,8 @@ def open_stream(stream: BinaryIO, source: str = "-") -> Intake:
     return Intake(source, (_log(SINGLE, head, raw),))
 
 
-def open_path(path: Path) -> Intake:
-    """A log file, or a run folder with its logs and configs.
+def open_path(path: Path, limits: packed.Limits | None = None) -> Intake:
+    """A log file, a run folder with its logs and configs, or an archive of either.
 
     Raises IntakeError when there is nothing to read there.
     """
@@ -81,9 +89,16 @@ def open_path(path: Path) -> Intake:
         raise IntakeError(f"{_shown(path)}: neither a file nor a folder; give a log or a run folder")
     if stat.S_ISFIFO(mode):
         try:
-            return open_stream(path.open("rb"), str(path))
+            return open_stream(path.open("rb"), str(path), limits)
         except OSError as error:
             raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    try:
+        with path.open("rb") as file:
+            head = file.read(packed.HEAD)
+            if packed.is_archive(head):
+                return _packed(file, head, str(path), limits)
+    except OSError as error:
+        raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     configs: tuple[ConfigText, ...] = ()
     if path.name in _LOG_NAMES or _OLD_LOG.fullmatch(path.name):
         configs = _configs(path.parent if path.name in _LOG_NAMES else path.parent.parent)
@@ -137,6 +152,47 @@ def _folder(path: Path) -> Intake:
             f"{_shown(path)}: no log.txt in this folder; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log"
         )
     return Intake(str(path), tuple(logs), _configs(path), path)
+
+
+def _packed(stream: BinaryIO, head: bytes, source: str, limits: packed.Limits | None) -> Intake:
+    """What an archive holds: one log, or a run folder, or one log among files that may be its config."""
+    from postmortem.intake import archives
+
+    name = printable_name(source)
+    found = archives.unpack(stream, head, name, limits or packed.Limits())
+    try:
+        opened = _unpacked(found, name)
+    except IntakeError as error:
+        # the reader knows the archive, not the folder that we unpacked it into
+        told = str(error).replace(str(found.folder) + os.sep, "").removeprefix(f"{name}: ")
+        raise IntakeError(f"{name}: {told}") from None
+    if found.cut:
+        logs_read = [msgspec.structs.replace(log, repairs=(*log.repairs, "archive_cut")) for log in opened.logs]
+        opened = msgspec.structs.replace(opened, logs=tuple(logs_read))
+    return msgspec.structs.replace(opened, source=source, keep=found)
+
+
+def _unpacked(found: archives.Unpacked, source: str) -> Intake:
+    if found.single:
+        return Intake(source, (_file(found.files[0], SINGLE),))
+    runs = {file.parent for file in found.files if file.name in _LOG_NAMES}
+    runs |= {file.parent.parent for file in found.files if _OLD_LOG.fullmatch(file.name)}
+    if len(runs) == 1:
+        return _folder(runs.pop())
+    logs = [file for file in found.files if file.suffix in LOG_SUFFIXES or not file.suffix]
+    if runs or len(logs) > 1:
+        raise IntakeError("several logs in it; unpack it and give one run's folder or log")
+    if not logs:
+        raise IntakeError("no log in it; give a log or a run folder")
+    return Intake(source, (_file(logs[0], SINGLE),), _beside(found.files))
+
+
+def _beside(files: tuple[Path, ...]) -> tuple[ConfigText, ...]:
+    """The job config that came with a log in one archive: under its usual name, or the only file that can be one."""
+    named = [file for name in CONFIG_NAMES for file in files if file.name == name]
+    others = [file for file in files if file.suffix in (".yaml", ".yml", ".json")]
+    chosen = named or (others if len(others) == 1 else [])
+    return tuple(read_config(file) for file in chosen if file.stat().st_size <= MAX_CONFIG_BYTES)
 
 
 def _configs(folder: Path) -> tuple[ConfigText, ...]:

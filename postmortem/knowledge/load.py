@@ -51,7 +51,10 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
     for folder in folders:
         if not folder.is_dir():
             raise KnowledgeError(f"{folder}: not a folder of patterns; give a folder that holds .yaml files")
-        for path in sorted(entry for entry in folder.rglob("*.yaml") if entry.is_file()):
+        entries = sorted(entry for entry in folder.rglob("*.yaml") if entry.is_file())
+        if not entries:
+            raise KnowledgeError(f"{folder}: no .yaml file in it; give a folder of patterns")
+        for path in entries:
             if path.stat().st_size > MAX_BYTES:
                 raise KnowledgeError(f"{path}: larger than {MAX_BYTES} bytes; that is no file of patterns")
             files.append((path, path.relative_to(folder).as_posix(), path.read_bytes()))

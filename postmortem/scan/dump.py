@@ -49,7 +49,7 @@ class DumpReader:
             return True
         if len(self._rows) == 1 and not _KEY.match(text):
             self._drop()
-            return False
+            return self.offer(raw, place)
         if not _INSIDE.match(text):
             return False
         self._rows.append((text, place.line))

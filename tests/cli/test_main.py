@@ -73,7 +73,7 @@ def test_status_0_when_nothing_failed_and_with_exit_zero(log: Path) -> None:
         (b"", b"empty"),
         (b"   \n\n", b"empty"),
         (bytes(range(256)) * 40, b"binary"),
-        (b"PK\x03\x04" + b"x" * 100, b"zip"),
+        (b"PK\x03\x04" + b"x" * 100, b"unpacked"),
         (b"dear diary, nothing happened today\n" * 5, b"no line in it"),
     ],
 )
@@ -206,3 +206,33 @@ def test_a_closed_stdout_is_one_line(arguments: str) -> None:
     )
     assert done.returncode == 3
     assert done.stderr.decode().count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that can close streams")
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("nope 2>&-", 3),
+        ("nope 2>/dev/full", 3),
+        ("LOG --bogus 2>&-", 2),
+        ("LOG >&- 2>&-", 3),
+        ("- <&-", 3),
+        ("'' </dev/null", 3),
+        ("--help >/dev/full", 3),
+        ("LOG -o loop", 3),
+        ("LOG -o /dev/stdout | grep -q explain", 0),
+    ],
+)
+def test_the_status_stands_whatever_the_streams(log: Path, tmp_path: Path, line: str, status: int) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    done = subprocess.run(
+        f"{sys.executable} -m postmortem {line.replace('LOG', str(log))}",
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert done.returncode == status
+    assert b"internal error" not in done.stderr

@@ -1,0 +1,241 @@
+"""A compressed log, or a run packed into one file, laid out in a temporary folder as it was before.
+
+Strangers make these files: what is taken out is chosen by name, written under names of our own making, and counted
+against limits while it is unpacked. Links, devices and archives inside archives are never followed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import tarfile
+import tempfile
+import weakref
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, BinaryIO
+
+import msgspec
+
+from postmortem.intake.errors import IntakeError
+from postmortem.intake.packed import CODECS, HEAD, ZIP, Limits, is_archive, is_tar
+
+CHUNK = 1 << 18
+_FREE_BYTES = 64 * 1024 * 1024
+"""What may be unpacked whatever the ratio: a log of nothing but progress bars shrinks to a hundredth."""
+_WANTED = re.compile(r"(?i).+\.(?:log|txt|out|err|ya?ml|json)(?:\.\d+)?|loss_log\.db(?:-wal|-shm)?|[\w-]*log")
+_STRANGE = re.compile(r"[^\w. +()\[\]-]")
+_BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, ValueError, NotImplementedError)
+
+
+class _Home:
+    """A temporary folder that goes with this value, or at the latest with the process."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="postmortem-"))
+        self.remove = weakref.finalize(self, shutil.rmtree, self.path, True)
+
+
+class Unpacked(msgspec.Struct, frozen=True):
+    """The temporary folder (removed with this value), its files, and whether the archive broke off."""
+
+    home: _Home
+    files: tuple[Path, ...]
+    single: bool
+    cut: bool
+
+    @property
+    def folder(self) -> Path:
+        """The folder that holds the files."""
+        return self.home.path
+
+
+def unpack(stream: BinaryIO, head: bytes, name: str, limits: Limits) -> Unpacked:
+    """Unpack `stream`, of which `head` was read already. Raises IntakeError, naming the archive `name`."""
+    home = _Home()
+    budget = _Budget(limits, name)
+    packed: Any = _Counted(stream, head, budget)
+    root = home.path
+    try:
+        if head.startswith(ZIP):
+            return Unpacked(home, *_zip(packed, root, budget))
+        codec = next((codec for magic, codec in CODECS if head.startswith(magic)), None)
+        inner: Any = packed if codec is None else _Counted(_decompressor(codec, packed, name), b"", None)
+        start = inner.peek(HEAD)
+        if is_tar(start):
+            return Unpacked(home, *_tar(inner, root, budget))
+        if is_archive(start):
+            raise IntakeError(f"{name}: an archive inside an archive; unpack the outer one first")
+        target = root / "log"
+        cut = _copy(inner, target, budget)
+        return Unpacked(home, (target,), True, cut)
+    except _BROKEN as error:
+        home.remove()
+        if isinstance(error, IntakeError):
+            raise
+        raise IntakeError(f"{name}: cannot be unpacked ({_why(error)}); give the log itself") from None
+
+
+class _Budget:
+    """What has been unpacked so far, against the limits."""
+
+    def __init__(self, limits: Limits, name: str) -> None:
+        self.limits = limits
+        self.name = name
+        self.packed = 0
+        self.expanded = 0
+        self.entries = 0
+
+    def spend(self, size: int) -> None:
+        self.expanded += size
+        if self.expanded > self.limits.expanded_mib * 1024 * 1024:
+            raise IntakeError(f"{self.name}: unpacks to more than {self.limits.expanded_mib} MiB (--max-expanded)")
+        if self.expanded > _FREE_BYTES and self.expanded > self.limits.ratio * max(1, self.packed):
+            raise IntakeError(f"{self.name}: unpacks to more than {self.limits.ratio} times its size (--max-ratio)")
+
+    def enter(self) -> None:
+        self.entries += 1
+        if self.entries > self.limits.entries:
+            raise IntakeError(f"{self.name}: holds more than {self.limits.entries} entries (--max-entries)")
+
+
+class _Counted:
+    """A stream that gives back what was read of it already, and counts what the archive itself takes."""
+
+    def __init__(self, stream: Any, head: bytes, budget: _Budget | None) -> None:
+        self._stream = stream
+        self._head = head
+        self._budget = budget
+
+    def read(self, size: int = -1) -> bytes:
+        if self._head:
+            taken = self._head if size < 0 else self._head[:size]
+            self._head = self._head[len(taken) :]
+        else:
+            taken = self._stream.read(size if size >= 0 else CHUNK) or b""
+        if self._budget is not None:
+            self._budget.packed += len(taken)
+        return bytes(taken)
+
+    def peek(self, size: int) -> bytes:
+        """The next `size` bytes, which stay to be read."""
+        while len(self._head) < size:
+            try:
+                more = self._stream.read(size - len(self._head))
+            except (EOFError, zlib.error, OSError):
+                break
+            if not more:
+                break
+            self._head += more
+        return self._head
+
+
+def _decompressor(codec: str, stream: Any, name: str) -> Any:
+    if codec == "gz":
+        import gzip
+
+        return gzip.GzipFile(fileobj=stream)
+    if codec == "bz2":
+        import bz2
+
+        return bz2.BZ2File(stream)
+    if codec == "xz":
+        import lzma
+
+        return lzma.LZMAFile(stream)
+    import zstandard
+
+    return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(stream, read_across_frames=True)
+
+
+def _copy(source: Any, target: Path, budget: _Budget) -> bool:
+    """Write `source` to `target`; whether it broke off before its end. What came before that is kept."""
+    with target.open("xb") as file:
+        while True:
+            try:
+                piece = source.read(CHUNK)
+            except IntakeError:
+                raise
+            except (EOFError, zlib.error, OSError) as error:
+                if not file.tell():
+                    raise EOFError(str(error)) from None
+                return True
+            if not piece:
+                return False
+            budget.spend(len(piece))
+            file.write(piece)
+
+
+def _zip(packed: Any, root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bool, bool]:
+    with tempfile.TemporaryFile() as whole:
+        while piece := packed.read(CHUNK):
+            budget.spend(len(piece))
+            whole.write(piece)
+        budget.expanded = 0
+        files: list[Path] = []
+        with zipfile.ZipFile(whole) as archive:
+            for info in archive.infolist():
+                budget.enter()
+                mode = info.external_attr >> 16
+                target = _target(info.filename, root) if not stat.S_ISLNK(mode) and not info.is_dir() else None
+                if target is None:
+                    continue
+                if info.flag_bits & 1:
+                    raise IntakeError(f"{budget.name}: needs a password; unpack it and give the log")
+                with archive.open(info) as source:
+                    _copy(source, target, budget)
+                files.append(target)
+    return tuple(files), False, False
+
+
+def _tar(stream: IO[bytes], root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bool, bool]:
+    files: list[Path] = []
+    cut = False
+    try:
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
+            for member in _members(archive, budget):
+                target = _target(member.name, root) if member.isreg() else None
+                source = archive.extractfile(member) if target is not None else None
+                if target is None or source is None:
+                    # what is passed over is decompressed too
+                    budget.spend(max(0, member.size))
+                    continue
+                files.append(target)
+                cut = _copy(source, target, budget) or cut
+    except (EOFError, zlib.error, tarfile.ReadError):
+        if not files:
+            raise
+        cut = True
+    return tuple(files), False, cut
+
+
+def _members(archive: tarfile.TarFile, budget: _Budget) -> Iterator[tarfile.TarInfo]:
+    for member in archive:
+        budget.enter()
+        # a streamed archive remembers every member it has passed
+        archive.members = []  # type: ignore[attr-defined]
+        yield member
+
+
+def _target(name: str, root: Path) -> Path | None:
+    """Where an entry is written, if it is one that an analysis can use: its own folders, in harmless letters."""
+    parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", ".", "..")]
+    if not parts or len(parts) > 12 or not _WANTED.fullmatch(parts[-1]) or parts[0] == "__MACOSX":
+        return None
+    clean = [_STRANGE.sub("_", part)[:100].strip(" .") or "_" for part in parts[:-1]]
+    last = _STRANGE.sub("_", parts[-1])
+    target = root.joinpath(*clean, last if len(last) < 120 else last[-100:])
+    if target.exists():
+        return None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        return None
+    return target
+
+
+def _why(error: BaseException) -> str:
+    return "it breaks off" if isinstance(error, EOFError) else "it is damaged"

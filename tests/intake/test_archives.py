@@ -1,0 +1,153 @@
+"""Compressed logs and packed runs: the same report as unpacked, within limits, whatever is in them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import random
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from postmortem.intake import Intake, IntakeError, open_path, open_stream
+from postmortem.intake.packed import Limits
+from tests.simulate import config, head, training
+
+LOG = (head(config()) + training(60, [3, 9])).encode()
+YAML = b"job: extension\nconfig:\n  process:\n    - train: {batch_size: 2}\n"
+CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.ZstdCompressor().compress,
+}
+
+
+def text(opened: Intake) -> bytes:
+    return b"".join(opened.logs[-1].chunks())
+
+
+def tar(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_compressed_log_is_the_log(codec: str, tmp_path: Path) -> None:
+    packed = CODECS[codec](LOG)
+    path = tmp_path / f"run.log.{codec}"
+    path.write_bytes(packed)
+    assert text(open_path(path)) == LOG
+    assert text(open_stream(io.BytesIO(packed))) == LOG
+    assert open_path(path).logs[0].name == open_stream(io.BytesIO(LOG)).logs[0].name
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_log_that_breaks_off_is_read_as_far_as_it_goes(codec: str) -> None:
+    dice = random.Random(1)
+    noise = LOG + b"".join(b"line %d\n" % dice.getrandbits(64) for _ in range(120_000))
+    packed = CODECS[codec](noise)
+    opened = open_stream(io.BytesIO(packed[: len(packed) * 3 // 4]))
+    if codec != "zst":  # its reader takes a cut for an end
+        assert "archive_cut" in opened.logs[0].repairs
+    found = text(opened)
+    assert found
+    assert noise.startswith(found)
+
+
+RUN = {
+    "out/mug/log.txt": LOG,
+    "out/mug/logs/0_log.txt": LOG[:900],
+    "out/mug/config.yaml": YAML,
+    "out/mug/x.safetensors": b"0",
+}
+
+
+@pytest.mark.parametrize("codec", [None, *CODECS])
+def test_a_packed_run_folder(codec: str | None) -> None:
+    packed = tar(RUN) if codec is None else CODECS[codec](tar(RUN))
+    for data in (packed, zipped(RUN)):
+        opened = open_stream(io.BytesIO(data))
+        assert [log.name for log in opened.logs] == ["logs/0_log.txt", "log.txt"]
+        assert [found.name for found in opened.configs] == ["config.yaml"]
+        assert text(opened) == LOG
+
+
+def test_a_ticket_with_a_log_and_its_config() -> None:
+    opened = open_stream(io.BytesIO(zipped({"run 1.log": LOG, "my job.yaml": YAML, "photo.png": b"\x89PNG"})))
+    assert (text(opened), [found.name for found in opened.configs]) == (LOG, ["my job.yaml"])
+
+
+def test_names_cannot_lead_out(tmp_path: Path) -> None:
+    for data in (zipped({"../../evil/log.txt": LOG}), tar({"/etc/../../evil/log.txt": LOG})):
+        opened = open_stream(io.BytesIO(data))
+        assert text(opened) == LOG
+        assert opened.keep.folder in opened.keep.files[0].parents
+
+
+def test_links_and_devices_are_passed_over() -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, kind in (("log.txt", tarfile.SYMTYPE), ("a.log", tarfile.LNKTYPE), ("b.log", tarfile.CHRTYPE)):
+            info = tarfile.TarInfo(name)
+            info.type = kind
+            info.linkname = "/etc/passwd"
+            archive.addfile(info)
+    with pytest.raises(IntakeError, match="no log in it"):
+        open_stream(io.BytesIO(out.getvalue()))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_bombs_stop_at_the_limits(codec: str) -> None:
+    bomb = CODECS[codec](b"A" * 80_000_000)
+    with pytest.raises(IntakeError, match="--max-ratio"):
+        open_stream(io.BytesIO(bomb), limits=Limits(ratio=100))
+    with pytest.raises(IntakeError, match="--max-expanded"):
+        open_stream(io.BytesIO(bomb), limits=Limits(expanded_mib=3))
+
+
+def test_the_limits_hold_for_packed_folders() -> None:
+    big = {f"{number}.log": b"A" * 1_000_000 for number in range(8)}
+    for data in (zipped(big), gzip.compress(tar(big))):
+        with pytest.raises(IntakeError, match="--max-expanded"):
+            open_stream(io.BytesIO(data), limits=Limits(expanded_mib=3))
+        with pytest.raises(IntakeError, match="--max-entries"):
+            open_stream(io.BytesIO(data), limits=Limits(entries=4))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (gzip.compress(gzip.compress(LOG)), "an archive inside an archive"),
+        (gzip.compress(zipped({"log.txt": LOG})), "an archive inside an archive"),
+        (zipped({"log.txt": gzip.compress(LOG)}), "a gzip file, not a log"),
+        (zipped({"a.log": LOG, "b.log": LOG}), "several logs"),
+        (zipped({"photo.png": b"x"}), "no log in it"),
+        (b"\x1f\x8b\x08\x00" + b"rubbish" * 40, "cannot be unpacked"),
+        (b"PK\x03\x04" + b"rubbish" * 40, "cannot be unpacked"),
+        (zipped(RUN)[:700], "cannot be unpacked"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(data: bytes, says: str) -> None:
+    with pytest.raises(IntakeError, match=says) as caught:
+        open_stream(io.BytesIO(data))
+    assert "\n" not in str(caught.value)
