@@ -55,7 +55,7 @@ def main() -> None:
             ("shell to JSON, large log", [sys.executable, "-m", "postmortem", str(log), "--format", "json"], 1.5),
             ("shell to JSON, 100 kB log", [sys.executable, "-m", "postmortem", str(small), "--format", "json"], 1.5),
             ("--version", [sys.executable, "-m", "postmortem", "--version"], 0.7),
-            ("--help", [sys.executable, "-m", "postmortem", "--help"], 1.5),
+            ("--help", [sys.executable, "-m", "postmortem", "--help"], 0.9),
         ]
         print(f"reference: import typer, rich.console, regex, yaml; {log.stat().st_size:,} bytes of log")
         for name, command, target in rows:

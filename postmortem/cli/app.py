@@ -14,6 +14,13 @@ _HELP = """Why an AI Toolkit training run died of memory, and what to change fir
 A bare path or a pipe means `analyze`: postmortem run.log · postmortem output/my_lora/ · … 2>&1 | postmortem"""
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from postmortem.cli.main import version
+
+        raise typer.Exit(version())
+
+
 def build(wanted: str | None) -> typer.Typer:
     """The command line with the one command `wanted`, or with all of them (for the help)."""
     app = typer.Typer(
@@ -21,6 +28,7 @@ def build(wanted: str | None) -> typer.Typer:
         help=_HELP,
         no_args_is_help=True,
         add_completion=False,
+        rich_markup_mode=None,  # panels would take longer to load than a report takes to make
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         epilog="Exit status: 0 no memory failure · 1 memory failure found · 2 bad usage · 3 unreadable or not a log.",
@@ -35,5 +43,7 @@ def build(wanted: str | None) -> typer.Typer:
     return app
 
 
-def _root() -> None:
-    """Only here so that a single command keeps its name."""
+def _root(
+    version: bool = typer.Option(False, "--version", is_eager=True, callback=_version, help="Print the version."),
+) -> None:
+    """Also here so that a single command keeps its name."""

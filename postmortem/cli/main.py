@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-_OWN_OPTIONS = ("--help", "-h")
+_OWN_OPTIONS = ("--help", "-h", "--version")
 
 
 def main() -> None:
@@ -14,13 +14,14 @@ def main() -> None:
     try:
         arguments = sys.argv[1:]
         if arguments == ["--version"]:
-            raise SystemExit(_version())
+            raise SystemExit(version())
         raise SystemExit(run(with_default(arguments, piped=not sys.stdin.isatty() if sys.stdin else False)))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 
 
-def _version() -> int:
+def version() -> int:
+    """Print the version and return the exit status."""
     from postmortem import __version__
     from postmortem.cli.errors import Failure
     from postmortem.cli.output import write
