@@ -11,8 +11,12 @@ from postmortem.jobconfig import ConfigText, effective
 from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, Notice, ScanResult, Suggestion
 from postmortem.remedies import plan
 from postmortem.scan import Lexicon, scan
+from postmortem.text import LogText
 from postmortem.timeline import build, confirm
 from postmortem.vram import Ledger, ledger
+
+MAX_OTHERS = 12
+"""Other jobs in the input that a report names; the newest."""
 
 
 class NothingRecognised(ValueError):
@@ -79,6 +83,20 @@ def analyse(
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
     suggestions, useless = plan(diagnosis, config, lexicon.knowledge)
     log = next(log for log in logs if log.name == scanned.source)
+    others = tuple(
+        Notice(
+            "other_job",
+            other.first_line,
+            {
+                "job": other.job_name or LogText(""),
+                "outcome": other.end.outcome,
+                "attempt": other.index,
+                "file": LogText(other.source),
+            },
+        )
+        for other in attempts[-MAX_OTHERS:]
+        if not same_job(other, chosen)
+    )
     repaired = tuple(Notice(f"repaired_{name}", None, {}) for name in log.repairs)
     return Analysis(
         source=source,
@@ -91,7 +109,7 @@ def analyse(
         suggestions=suggestions,
         not_helping=useless,
         ledger=ledger(diagnosis.memory_mib),
-        warnings=(*config.warnings, *diagnosis.warnings, *scanned.warnings, *repaired),
+        warnings=(*config.warnings, *diagnosis.warnings, *others, *scanned.warnings, *repaired),
     )
 
 

@@ -40,6 +40,11 @@ def cause_of(attempt: Attempt) -> Cause:
             return _from_oom(attempt, event)
         if event is not None and event.role == "consequence" and skips and _follows(event, skips[-1], attempt):
             return _from_skip(attempt, skips[-1], event)
+        if event is not None and event.role == "consequence" and not attempt.has_header:
+            # what it would follow from may stand in the part that is missing
+            return _at_end(
+                attempt, Cause("unknown", signature=event.pattern, confidence="low", event=event, place=event.place)
+            )
         if event is not None and (event.role == "kill" or end.outcome == "killed"):
             return _killed(attempt, event)
         if event is not None and event.role in ("crash", "exit"):
@@ -87,6 +92,11 @@ def _of(attempt: Attempt, oom: Oom, event: Event | None) -> Cause:
     """A cause made of one OOM: sure where the phase is, a fragment where it is not."""
     proven = attempt.end.traceback is not None or oom.implied or oom.caught
     confidence = "low" if oom.phase == "unknown" else "high" if proven else "medium"
+    begun = attempt.has_header or attempt.trained or any(stage.event == "baseline" for stage in attempt.stages)
+    if oom.phase == "baseline_sampling" and not begun:
+        # a preview in a fragment: whether training had begun stands in the part that is missing
+        oom = msgspec.structs.replace(oom, step=None)
+        confidence = "medium" if confidence == "high" else confidence
     return Cause(oom.kind, oom.resource, oom.phase, oom.step, oom.pattern, confidence, oom, event, oom.place)
 
 

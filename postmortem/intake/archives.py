@@ -27,6 +27,7 @@ CHUNK = 1 << 18
 _FREE_BYTES = 64 * 1024 * 1024
 """What may be unpacked whatever the ratio: a log of nothing but progress bars shrinks to a hundredth."""
 _WANTED = re.compile(r"(?i).+\.(?:log|txt|out|err|ya?ml|json)(?:\.\d+)?|loss_log\.db(?:-wal|-shm)?|[\w-]*log")
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz", ".7z", ".rar")
 _STRANGE = re.compile(r"[^\w. +()\[\]-]")
 _BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, ValueError, NotImplementedError)
 
@@ -46,6 +47,7 @@ class Unpacked(msgspec.Struct, frozen=True):
     files: tuple[Path, ...]
     single: bool
     cut: bool
+    nested: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -61,12 +63,12 @@ def unpack(stream: BinaryIO, head: bytes, name: str, limits: Limits) -> Unpacked
     root = home.path
     try:
         if head.startswith(ZIP):
-            return Unpacked(home, *_zip(packed, root, budget))
+            return Unpacked(home, *_zip(packed, root, budget), budget.nested)
         codec = next((codec for magic, codec in CODECS if head.startswith(magic)), None)
         inner: Any = packed if codec is None else _Counted(_decompressor(codec, packed, name), b"", None)
         start = inner.peek(HEAD)
         if is_tar(start):
-            return Unpacked(home, *_tar(inner, root, budget))
+            return Unpacked(home, *_tar(inner, root, budget), budget.nested)
         if is_archive(start):
             raise IntakeError(f"{name}: an archive inside an archive; unpack the outer one first")
         target = root / "log"
@@ -88,6 +90,7 @@ class _Budget:
         self.packed = 0
         self.expanded = 0
         self.entries = 0
+        self.nested: str | None = None
 
     def spend(self, size: int) -> None:
         self.expanded += size
@@ -96,8 +99,10 @@ class _Budget:
         if self.expanded > _FREE_BYTES and self.expanded > self.limits.ratio * max(1, self.packed):
             raise IntakeError(f"{self.name}: unpacks to more than {self.limits.ratio} times its size (--max-ratio)")
 
-    def enter(self) -> None:
+    def enter(self, name: str) -> None:
         self.entries += 1
+        if name.lower().endswith(_PACKED):
+            self.nested = PurePosixPath(name).name[:200]
         if self.entries > self.limits.entries:
             raise IntakeError(f"{self.name}: holds more than {self.limits.entries} entries (--max-entries)")
 
@@ -178,7 +183,7 @@ def _zip(packed: Any, root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bo
         files: list[Path] = []
         with zipfile.ZipFile(whole) as archive:
             for info in archive.infolist():
-                budget.enter()
+                budget.enter(info.filename)
                 mode = info.external_attr >> 16
                 target = _target(info.filename, root) if not stat.S_ISLNK(mode) and not info.is_dir() else None
                 if target is None:
@@ -214,7 +219,7 @@ def _tar(stream: IO[bytes], root: Path, budget: _Budget) -> tuple[tuple[Path, ..
 
 def _members(archive: tarfile.TarFile, budget: _Budget) -> Iterator[tarfile.TarInfo]:
     for member in archive:
-        budget.enter()
+        budget.enter(member.name)
         # a streamed archive remembers every member it has passed
         archive.members = []  # type: ignore[attr-defined]
         yield member

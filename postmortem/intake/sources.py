@@ -182,6 +182,8 @@ def _unpacked(found: archives.Unpacked, source: str) -> Intake:
     logs = [file for file in found.files if file.suffix in LOG_SUFFIXES or not file.suffix]
     if runs or len(logs) > 1:
         raise IntakeError("several logs in it; unpack it and give one run's folder or log")
+    if not logs and found.nested:
+        raise IntakeError(f"holds {printable_name(found.nested)}, an archive of its own; unpack the outer one first")
     if not logs:
         raise IntakeError("no log in it; give a log or a run folder")
     return Intake(source, (_file(logs[0], SINGLE),), _beside(found.files))

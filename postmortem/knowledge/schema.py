@@ -136,13 +136,17 @@ Operation = Literal[
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One config edit. Exactly one operation is given; `path` may hold `[]` for every list element."""
+    """One config edit. Exactly one operation is given; `path` may hold `[]` for every list element.
+
+    `when` are conditions on the run: which half of the job an edit touches depends on what failed.
+    """
 
     path: str
     set: Any = None
     op: Operation = "set"
     floor: int = 1
     given_only: bool = False
+    when: tuple[str, ...] = ()
 
 
 class Remedy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

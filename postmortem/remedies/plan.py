@@ -38,7 +38,8 @@ def plan(
     offers.sort(key=lambda offer: offer[:2])
     found: list[Suggestion] = []
     for _, _, remedy, rule in offers:
-        edits = work_out(remedy.changes, config)
+        wanted = tuple(change for change in remedy.changes if all_hold(change.when, diagnosis.facts, unknown_ok=True))
+        edits = work_out(wanted, config)
         if remedy.changes and config.known and not edits:
             continue
         found.append(

@@ -105,6 +105,10 @@ def _details(report: Report, texts: Texts) -> list[str]:
     ):
         if items:
             lines += [f"**{plain(texts(heading))}**", "", *(f"- {text}" for text in items), ""]
+    if not lines:
+        return []
+    guides = dict.fromkeys(item.guide.url for item in report.remedies if item.guide.section and item.guide.url)
+    lines += [f"{plain(texts('section.guide'))}: {plain(url)}  " for url in guides if url]
     tool = report.tool
     lines += [f"{tool.name} {tool.version}, {texts('section.versions')}: patterns {tool.patterns}", ""]
     return lines

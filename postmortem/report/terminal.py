@@ -78,8 +78,16 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
     if report.warnings:
         parts += [Text(""), _head(texts("section.warnings"))]
         parts += [_bullet(_with_line(encode.plain(item.text), item.line, texts)) for item in report.warnings]
+    guides = dict.fromkeys(item.guide.url for item in report.remedies if item.guide.section and item.guide.url)
+    if guides:
+        # without the scheme, the longest of these addresses fits a line, and a broken one is of no use
+        parts += [Text(""), _head(texts("section.guide"))]
+        parts += [Text(f"  {url.removeprefix('https://')}", style="dim") for url in guides if url]
     topic = report.failure.class_ or report.failure.kind
-    parts += [Text(""), Text(f"{texts('section.explain')}: postmortem explain {topic}", style="dim")]
+    parts += [
+        Text("") if not guides else Text("", end=""),
+        Text(f"{texts('section.explain')}: postmortem explain {topic}", style="dim"),
+    ]
     return parts
 
 

@@ -140,6 +140,8 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
         yield from check(remedy.id, remedy.requires)
         for rule in (*remedy.offer, *remedy.will_not_help):
             yield from check(remedy.id, rule.when)
+        for change in remedy.changes:
+            yield from check(remedy.id, change.when)
     settings = {setting.path for setting in knowledge.settings}
     for remedy in knowledge.remedies:
         for change in remedy.changes:

@@ -79,3 +79,23 @@ def test_validation_is_touched_by_no_training_fix(run: Analyse) -> None:
     assert analysis.diagnosis.phase == "validation"
     ids = {item.id for item in analysis.suggestions}
     assert not ids & {"enable_gradient_checkpointing", "reduce_batch_size", "drop_largest_resolution"}
+
+
+def test_a_preview_in_a_fragment_has_no_step(run: Analyse) -> None:
+    """Whether training had begun stands in the part that is missing."""
+    analysis = run(
+        "Traceback (most recent call last):\n"
+        '  File "/opt/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line 303, in sample\n'
+        "    self.sd.generate_images(gen_img_config_list, sampler=sample_config.sampler)\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.52 GiB "
+        "of which 1.00 GiB is free.\n"
+    ).diagnosis
+    assert (analysis.kind, analysis.class_, analysis.step) == ("gpu_oom", "sampling", None)
+    assert analysis.confidence != "high"
+
+
+def test_a_consequence_in_a_fragment_proves_nothing(run: Analyse) -> None:
+    whole = run(head(config()) + training(40, []) + "Error running job: 'exp_avg'\n").diagnosis
+    part = run(training(40, []) + "Error running job: 'exp_avg'\n").diagnosis
+    assert whole.kind == "not_memory"
+    assert (part.kind, part.confidence) == ("unknown", "low")

@@ -142,6 +142,8 @@ def test_the_limits_hold_for_packed_folders() -> None:
         (zipped({"log.txt": gzip.compress(LOG)}), "a gzip file, not a log"),
         (zipped({"a.log": LOG, "b.log": LOG}), "several logs"),
         (zipped({"photo.png": b"x"}), "no log in it"),
+        (zipped({"a/run.log.gz": gzip.compress(LOG)}), "holds run.log.gz, an archive of its own"),
+        (tar({"run.zip": b"x"}), "holds run.zip, an archive of its own"),
         (b"\x1f\x8b\x08\x00" + b"rubbish" * 40, "cannot be unpacked"),
         (b"PK\x03\x04" + b"rubbish" * 40, "cannot be unpacked"),
         (zipped(RUN)[:700], "cannot be unpacked"),

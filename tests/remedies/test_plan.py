@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from postmortem.intake import open_path
+from postmortem.pipeline import Source, analyse
+from postmortem.scan import Lexicon
 from tests.conftest import Analyse
 from tests.simulate import buckets, config, finished, head, training
 from tests.timeline.test_attempts import FAILED, PREVIEW, SIZES
@@ -175,3 +179,19 @@ def test_nothing_on_is_turned_on_and_nothing_minimal_lowered(run: Analyse, chang
     if changes["model__low_vram"]:
         assert "enable_low_vram" not in ids
     assert not ids & {item.id for item in analysis.not_helping}
+
+
+@pytest.mark.parametrize(
+    ("fixture", "half"),
+    [
+        ("sampling-baseline-ltx2-121-frames", "sample"),
+        ("caching-latents-wan-81-frames", "datasets[0]"),
+        ("bucket-spike-fatal-wan-41-frames", "datasets[0]"),
+    ],
+)
+def test_frames_are_lowered_only_where_they_failed(fixture: str, half: str, lexicon: Lexicon) -> None:
+    opened = open_path(Path(__file__).parents[2] / "fixtures" / fixture / "log.txt")
+    logs = [Source(log.name, log.encoding, log.chunks()) for log in opened.logs]
+    analysis = analyse("-", logs, opened.configs, lexicon)
+    found = next(item for item in analysis.suggestions if item.id == "reduce_num_frames")
+    assert [change.path for change in found.changes] == [f"{half}.num_frames"]

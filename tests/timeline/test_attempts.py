@@ -129,3 +129,10 @@ def test_step_time_collapse_without_an_error(run: Analyse) -> None:
     assert analysis.attempt.step_times.after_s == pytest.approx(60)
     steady = run(head(config()) + "".join(lines[:40]))
     assert steady.attempt.step_times is None
+
+
+def test_another_job_in_the_input_is_named(run: Analyse) -> None:
+    second = head(config(), name="cups").removeprefix("Running 1 job\n")
+    log = head(config()) + PREVIEW + f"Error running job: {SIZES}\n" + second + training(60, [], name="cups")
+    told = [notice for notice in run(log + finished("cups")).warnings if notice.id == "other_job"]
+    assert [(notice.values["attempt"], notice.values["outcome"]) for notice in told] == [(2, "completed")]
