@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-KEYS = ("log", "message", "msg")
-"""Under which of its keys a record keeps the text: Docker's json-file driver, and common collectors."""
+KEYS = ("log", "message", "msg", "MESSAGE", "textPayload", "line")
+"""Under which of its keys a record keeps the text: Docker's json-file driver, journald, cloud and common collectors."""
 MAX_RECORD = 1 << 20
 
 

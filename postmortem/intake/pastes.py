@@ -25,7 +25,7 @@ _CURLY_SIGN = re.compile("File [\u201c\u201d]|Error: [\u2018\u2019]|[\u2018\u201
 _HARD_SPACE = re.compile("\u00a0|\u202f|\u2007".encode())
 _ESCAPE = re.compile(rb"\\(?:([nrt\"'/\\])|u([0-9a-fA-F]{4}))")
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-_MARGIN = re.compile("(?:[ \t|#;*]|\u2502|\u2503)*".encode())
+_MARGIN = re.compile("(?:[ \t|#;*`]|\u2502|\u2503)*".encode())
 _FRAME = re.compile(rb'File "')
 _NUMBER = re.compile(rb"[ \t]*(\d{1,7})")
 _AFTER_NUMBER = (b": ", b":", b" | ", b"| ", b"|", b"\t", b"  ", b". ", b" ")
@@ -60,7 +60,8 @@ def damage(head: bytes) -> tuple[Repair, ...]:
         note("line_numbers", lambda line: _without_number(line, separator))
     margin = _margin(head)
     if margin:
-        note("margin", lambda line: _without_margin(line, margin))
+        closing = _closing(head, margin)
+        note("margin", lambda line: _without_margin(line, margin, closing))
     return tuple(found)
 
 
@@ -169,7 +170,15 @@ def _margin(head: bytes) -> bytes:
     return margin.decode("utf-8", "ignore").encode()
 
 
-def _without_margin(line: bytes, margin: bytes) -> bytes:
+def _closing(head: bytes, margin: bytes) -> bytes:
+    """The right side of the box or code span that `margin` is the left side of, if all lines have it."""
+    edge = margin.decode().strip()[-1:].encode()
+    lines = _filled(head)
+    return edge if edge and all(line.rstrip().endswith(edge) for line in lines) else b""
+
+
+def _without_margin(line: bytes, margin: bytes, closing: bytes = b"") -> bytes:
     if line.startswith(margin):
-        return line[len(margin) :]
+        line = line[len(margin) :]
+        return line.rstrip().removesuffix(closing).rstrip() if closing else line
     return b"" if line.strip() == margin.strip() else line

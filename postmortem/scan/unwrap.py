@@ -17,6 +17,8 @@ _NARROWEST, _WIDEST = 60, 240
 _ENOUGH = 4
 _NEARLY = 0.92
 _MOST = 0.85
+_TORN = 0.3
+"""Of the lines that fill the window, those cut inside a word: what a program prints as wide as that ends in none."""
 
 
 def look_ahead(chunks: Iterable[bytes]) -> tuple[int | None, bytes, Iterator[bytes]]:
@@ -45,13 +47,20 @@ def width_of(head: bytes) -> int | None:
     """The width at which `head` was broken, or None if it was not."""
     if b"\r" in head.replace(b"\r\n", b"\n"):
         return None
-    lengths = [_length(line) for line in head.split(b"\n")[:4000]]
+    lines = head.split(b"\n")[:4000]
+    lengths = [_length(line) for line in lines]
     widest = max(lengths, default=0)
     if not _NARROWEST <= widest <= _WIDEST:
         return None
     full = sum(length == widest for length in lengths)
     nearly = sum(length >= _NEARLY * widest for length in lengths)
-    return widest if full >= _ENOUGH and full >= _MOST * nearly else None
+    if full < _ENOUGH:
+        return None
+    torn = sum(
+        length == widest and line.rstrip(b"\r")[-1:].isalnum() and after[:1].isalnum()
+        for line, after, length in zip(lines, lines[1:], lengths, strict=False)
+    )
+    return widest if full >= _MOST * nearly or torn >= max(3, _TORN * full) else None
 
 
 def logical_lines(data: bytes, width: int) -> Iterator[tuple[bytes, int, int]]:

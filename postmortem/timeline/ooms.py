@@ -148,7 +148,7 @@ def _abort_step(found: Sequence[Oom], placement: steps.Placement) -> int | None:
     """The fourth in a row is the step after the third banner's, where that is known."""
     if found and found[-1].counter is not None and found[-1].counter > 1:
         before = found[-1].step
-        return None if before is None else before + 1
+        return placement.death_step if before is None else before + 1
     return placement.death_step
 
 

@@ -213,4 +213,25 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
                 for index in lump[1:]:
                     steps[index] = None
                 stalled = count
+    for lump_of in _lumps(items, name):
+        # two that both start a new count were held back together: none of them stands where it happened
+        if sum(counter == 1 for _, counter in lump_of) > 1:
+            for index, _ in lump_of:
+                steps[index] = None
     return tuple(steps), stalled
+
+
+def _lumps(items: Sequence[Item], name: str | None) -> Iterator[list[tuple[int, int | None]]]:
+    """The banners with no training bar between them: each its number and its counter."""
+    lump: list[tuple[int, int | None]] = []
+    number = 0
+    for item in items:
+        if is_main(item, name):
+            if lump:
+                yield lump
+            lump = []
+        elif isinstance(item, Event) and item.role == "skip":
+            lump.append((number, _counter(item)))
+            number += 1
+    if lump:
+        yield lump

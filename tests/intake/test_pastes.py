@@ -110,3 +110,30 @@ def test_chunks_change_nothing(form: str, sizes: list[int]) -> None:
         chunks.append(data[at : at + size])
         at += size
     assert b"".join(undo(chunks, repairs)) == b"".join(undo([data], repairs))
+
+
+PREFIXES = (
+    *(
+        "2026-03-04T05:06:07.123Z ",
+        "03/04/2026 05:06:07 AM ",
+        "05:06:07 ",
+        "05:06:07.123 | ",
+        "1772600767.5 ",
+        "INFO: ",
+    ),
+    *("[stderr] ", "[pod/train-0/main] ", "aitk-1  | ", "[rank0]: ", "> "),
+)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_prefix_on_every_line_changes_no_claim(prefix: str, texts: list[str], lexicon: Lexicon) -> None:
+    for text in texts[::4]:
+        claimed, _ = read(re.sub("(?m)^", lambda _: prefix, text).encode(), lexicon)
+        assert claimed == read(text.encode(), lexicon)[0]
+
+
+@pytest.mark.parametrize("key", ["log", "message", "MESSAGE", "textPayload"])
+def test_a_record_a_line_changes_no_claim(key: str, texts: list[str], lexicon: Lexicon) -> None:
+    for text in texts[::4]:
+        records = "".join(json.dumps({key: line, "time": "t"}) + "\n" for line in text.split("\n"))
+        assert read(records.encode(), lexicon)[0] == read(text.encode(), lexicon)[0]

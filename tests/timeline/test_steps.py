@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import Analyse
-from tests.simulate import buckets, config, finished, head, training
+from tests.simulate import BANNER, bar, buckets, config, finished, head, training
 
 START = head(config()) + buckets({"512x512": 20, "768x768": 10, "1024x1024": 6})
 
@@ -65,3 +65,16 @@ def test_a_thinned_out_bar_places_what_it_can(run: Analyse) -> None:
     analysis = run("\n".join(lines))
     assert {oom.step for oom in analysis.attempt.ooms} <= {None, 30, 31}
     assert not analysis.attempt.skips_confirmed
+
+
+def test_banners_held_back_together_have_no_step_of_their_own(run: Analyse) -> None:
+    """Where the bar was thinned out as well, only the step at the end is known."""
+    bars = bar("mugs", 0, 40, 0, "").lstrip("\r") + "\n" + bar("mugs", 5, 40, 9, ", loss: 0.1").lstrip("\r") + "\n"
+    lump = "".join(BANNER.format(count) for count in (1, 1, 2, 3))
+    log = (
+        head(config())
+        + bars
+        + lump
+        + "Error running job: OOM during training step 3 times in a row, aborting training\n"
+    )
+    assert [oom.step for oom in run(log).attempt.ooms] == [None, None, None, None, 5]
