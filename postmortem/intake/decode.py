@@ -8,6 +8,12 @@ from collections.abc import Iterable, Iterator
 
 HEAD = 64 * 1024
 _NULS = re.compile(rb"\0+")
+_NOT_ASCII = re.compile(r"[\x00-\x7f]+")
+_HIGH = re.compile(rb"[\x80-\xff]+")
+_HANGUL = re.compile(r"[\uac00-\ud7a3]")
+_HAN = re.compile(r"[\u4e00-\u9fff\u3000-\u303f\uff00-\uffef]")
+_ENOUGH = 4
+"""Characters that show a script."""
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "a gzip file"),
@@ -36,7 +42,7 @@ def what_binary(head: bytes) -> str | None:
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return name
-    if sniff(head) not in ("utf-8",):
+    if sniff(head).startswith(("utf-16", "utf-32")):
         return None
     # a disk that lost power leaves runs of NUL, and an append in another encoding one after each letter
     sample = _NULS.sub(b"\0", head[:HEAD])
@@ -50,7 +56,7 @@ def what_binary(head: bytes) -> str | None:
 
 
 def sniff(head: bytes) -> str:
-    """The encoding by byte order mark, or by the stride of NUL bytes that UTF-16 text has."""
+    """The encoding by byte order mark, by the stride of NUL bytes that UTF-16 has, or by the script of a code page."""
     for bom, name in _BOMS:
         if head.startswith(bom):
             return name
@@ -62,7 +68,27 @@ def sniff(head: bytes) -> str:
             return "utf-16-le"
         if even > half * 0.6 and odd < half * 0.1:
             return "utf-16-be"
-    return "utf-8"
+    return _code_page(head)
+
+
+def _code_page(head: bytes) -> str:
+    """UTF-8, unless what is not ASCII in `head` is Korean, Chinese or Western text of a Windows console."""
+    if head.isascii() or 0 in head:
+        return "utf-8"
+    text = head.decode("utf-8", "replace")
+    strays = text.count("\ufffd")
+    if strays <= 1 or len(_NOT_ASCII.sub("", text)) - strays >= strays:
+        return "utf-8"
+    runs = _HIGH.findall(head)
+    # an accented letter is one byte among ASCII; Korean and Chinese letters are two each, and stand together
+    pairs = sum(len(run) > 1 for run in runs) >= 0.8 * len(runs)
+    for name, script in (("cp949", _HANGUL), ("gbk", _HAN)):
+        found = _NOT_ASCII.sub("", head.decode(name, "replace"))
+        hits = len(script.findall(found))
+        # one broken character may be the last, cut in two
+        if pairs and len(found) >= _ENOUGH and found.count("\ufffd") <= 1 and hits >= 0.9 * (len(found) - 1):
+            return name
+    return "cp1252"
 
 
 def to_utf8(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:

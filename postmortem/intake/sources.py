@@ -229,7 +229,7 @@ def _log(name: str, head: bytes, raw: Callable[[], Iterator[bytes]]) -> LogFile:
     """A log whose bytes start with `head`: how its text is had from them shows there."""
     encoding = decode.sniff(head)
     start = b"".join(decode.to_utf8([head], encoding))
-    records = encoding.startswith("utf-8") and jsonlines.is_json_lines(start)
+    records = jsonlines.is_json_lines(start)
     repairs = () if records else pastes.damage(start)
 
     def chunks() -> Iterator[bytes]:

@@ -94,3 +94,25 @@ def test_a_tail_of_nul_is_no_binary(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes(TEXT.encode() + b"\0" * 5000)
     assert read(path) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("cp949", "작업이 실패했습니다: 메모리가 부족합니다"),
+        ("gbk", "训练失败，显存不足，请降低分辨率"),
+        ("cp1252", "Échec de l'entraînement : mémoire épuisée à l'étape"),
+    ],
+)
+def test_code_pages_of_consoles(tmp_path: Path, encoding: str, words: str) -> None:
+    path = tmp_path / "run.log"
+    text = f"{words}\n" + "Running 1 job\nRunning  1 process\nModel Loaded\n" * 3
+    path.write_bytes(text.encode(encoding))
+    assert open_path(path).logs[0].encoding == encoding
+    assert read(path) == text
+
+
+def test_stray_bytes_in_utf_8_are_no_code_page(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes((TEXT + "█▌" * 30).encode() + b"\xe9\xff\xb0\xa1")
+    assert open_path(path).logs[0].encoding == "utf-8"
