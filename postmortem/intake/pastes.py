@@ -17,11 +17,13 @@ MAX_LINE = 1 << 20
 _MIN_LINES = 5
 _ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _RAW_ANGLE = re.compile(rb"\d<[\d?]|in <\w+>")
-_BREAK_AT_END = re.compile(rb"(?:<br ?/?>)+[ \t]*(?=\r?$)", re.IGNORECASE)
+_BREAKS = (b"<br>", b"<br/>", b"<br />", b"<BR>", b"<BR/>", b"<BR />")
 _BREAK = re.compile(rb"<br ?/?>", re.IGNORECASE)
 _CURLY = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 _CURLY_BYTES = re.compile("|".join(_CURLY).encode())
-_CURLY_SIGN = re.compile("File [\u201c\u201d]|Error: [\u2018\u2019]|[\u2018\u2019]\\w+[\u2018\u2019]".encode())
+_CURLY_SIGN = re.compile(
+    "(?:File (?:\u201c|\u201d)|Error: (?:\u2018|\u2019)|(?:\u2018|\u2019)\\w+(?:\u2018|\u2019))".encode()
+)
 _HARD_SPACE = re.compile("\u00a0|\u202f|\u2007".encode())
 _ESCAPE = re.compile(rb"\\(?:([nrt\"'/\\])|u([0-9a-fA-F]{4}))")
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
@@ -106,7 +108,14 @@ def _unescape_html(line: bytes) -> bytes:
         # a line feed out of an entity would move all that follows
         return text.encode("utf-8", "replace") if text and (text.isprintable() or text == "\u00a0") else found[0]
 
-    return _ENTITY.sub(plain, _BREAK.sub(b"\n", _BREAK_AT_END.sub(b"", line)))
+    return _ENTITY.sub(plain, _BREAK.sub(b"\n", _without_last_break(line)))
+
+
+def _without_last_break(line: bytes) -> bytes:
+    """The line feed stands behind it already."""
+    bare = line.rstrip()
+    mark = next((mark for mark in _BREAKS if bare.endswith(mark)), None)
+    return bare[: -len(mark)] if mark else line
 
 
 def _straight(found: re.Match[bytes]) -> bytes:

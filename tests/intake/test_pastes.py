@@ -137,3 +137,10 @@ def test_a_record_a_line_changes_no_claim(key: str, texts: list[str], lexicon: L
     for text in texts[::4]:
         records = "".join(json.dumps({key: line, "time": "t"}) + "\n" for line in text.split("\n"))
         assert read(records.encode(), lexicon)[0] == read(text.encode(), lexicon)[0]
+
+
+@pytest.mark.parametrize("piece", [b"<br>", b"<br/> ", b"&lt;", b"&", b"\\n", b"`", b"| ", b"1: ", "\u2018a".encode()])
+def test_a_megabyte_of_one_thing_costs_little(piece: bytes) -> None:
+    """It would take hours if any expression here went back and forth over the line."""
+    data = b"&lt;x&gt; \\n\\n\\n\\n\\n" + piece * (1_000_000 // len(piece)) + b"x\n"
+    assert b"".join(undo([data], damage(data[:65536]))).strip()
