@@ -64,7 +64,10 @@ def run(arguments: list[str]) -> int:
         _mute(1)  # the reader has gone (| head): nothing is left to say
         return 0
     except OSError as error:
-        _say(f"{error.filename or 'output'}: cannot write: {(error.strerror or type(error).__name__).lower()}")
+        from postmortem.text import printable
+
+        where = printable(str(error.filename or "output"))
+        _say(f"{where}: cannot write: {(error.strerror or type(error).__name__).lower()}")
         _mute(1)
         return 3
     except KeyboardInterrupt:

@@ -7,8 +7,6 @@ from typing import Any
 
 from postmortem.text import LogText, Words, printable
 
-_MD = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~@&$:/])")
-
 
 def terminal(text: LogText, limit: int = 400) -> str:
     """One line of visible characters; for Rich it must still be given as text, never as markup."""

@@ -6,17 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postmortem.diagnosis.memory import KEYS
 from postmortem.vram import card_class_gib, ledger
 
-KEYS = (
-    "tried_to_allocate",
-    "gpu_total",
-    "free",
-    "process_in_use",
-    "pytorch_allocated",
-    "reserved_unallocated",
-    "other_processes",
-)
 SIZES = st.one_of(st.none(), st.floats(0, 300_000, allow_nan=False))
 
 
