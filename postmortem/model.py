@@ -323,8 +323,20 @@ class ConfigChange(msgspec.Struct, frozen=True):
     after: Any
 
 
+class Range(msgspec.Struct, frozen=True):
+    """A size in MiB: lowest, likely, highest."""
+
+    low: float
+    likely: float
+    high: float
+
+
 class Suggestion(msgspec.Struct, frozen=True):
-    """One fix for this run, with why it stands where it stands."""
+    """One fix for this run, with why it stands where it stands.
+
+    `saving` is what it takes off the peak of the phase that failed, `peak` what is left, `fits` the verdict on
+    that; None where no figure can be given.
+    """
 
     rank: int
     id: str
@@ -334,10 +346,23 @@ class Suggestion(msgspec.Struct, frozen=True):
     url: str | None
     source: str
     facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    saving: Range | None = None
+    peak: Range | None = None
+    fits: str | None = None
+
+
+class Rung(msgspec.Struct, frozen=True):
+    """One step of the retry ladder: this fix on top of those before it, and the peak that is left then (MiB)."""
+
+    id: str
+    changes: tuple[ConfigChange, ...]
+    peak: Range
+    fits: str
 
 
 class NotHelping(msgspec.Struct, frozen=True):
-    """A popular fix that cannot touch this failure, and why."""
+    """A popular fix that cannot touch this failure, and why; `saving` in MiB where it is worked out."""
 
     id: str
     why: str
+    saving: Range | None = None

@@ -8,12 +8,14 @@ import msgspec
 
 from postmortem.diagnosis import diagnose
 from postmortem.jobconfig import ConfigText, effective
-from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, Notice, ScanResult, Suggestion
+from postmortem.knowledge.schema import Knowledge
+from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, Notice, Rung, ScanResult, Suggestion
 from postmortem.remedies import plan
+from postmortem.remedies.numbers import Estimate
 from postmortem.scan import Lexicon, scan
 from postmortem.text import LogText
 from postmortem.timeline import build, confirm
-from postmortem.vram import Ledger, ledger
+from postmortem.vram import Card, Forecast, Ledger, Refusal, anchored, forecast, ledger
 
 MAX_OTHERS = 12
 """Other jobs in the input that a report names; the newest."""
@@ -52,7 +54,10 @@ class Analysis(msgspec.Struct, frozen=True):
     diagnosis: Diagnosis
     suggestions: tuple[Suggestion, ...]
     not_helping: tuple[NotHelping, ...]
+    ladder: tuple[Rung, ...]
     ledger: Ledger
+    card: Card
+    forecast: Forecast | Refusal
     warnings: tuple[Notice, ...]
 
 
@@ -64,8 +69,11 @@ def analyse(
     *,
     attempt: int | None = None,
     skipped_steps: Sequence[int] | None = None,
+    gpu_mib: float | None = None,
 ) -> Analysis:
     """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says.
+
+    `gpu_mib` is the size of the card where the log does not tell it.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
@@ -81,7 +89,9 @@ def analyse(
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
     config = effective(chosen.dump, configs, lexicon.knowledge)
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
-    suggestions, useless = plan(diagnosis, config, lexicon.knowledge)
+    card = _card(diagnosis, [chosen, *reversed(history)], gpu_mib)
+    outlook, estimate = _outlook(diagnosis, config, chosen, card, lexicon.knowledge)
+    planned = plan(diagnosis, config, lexicon.knowledge, estimate)
     log = next(log for log in logs if log.name == scanned.source)
     others = tuple(
         Notice(
@@ -106,11 +116,43 @@ def analyse(
         attempt=chosen,
         config=config,
         diagnosis=diagnosis,
-        suggestions=suggestions,
-        not_helping=useless,
+        suggestions=planned.suggestions,
+        not_helping=planned.not_helping,
+        ladder=planned.ladder,
         ledger=ledger(diagnosis.memory_mib),
+        card=card,
+        forecast=outlook,
         warnings=(*config.warnings, *diagnosis.warnings, *others, *scanned.warnings, *repaired),
     )
+
+
+def _card(diagnosis: Diagnosis, attempts: Sequence[Attempt], given_mib: float | None) -> Card:
+    """The card as this attempt's messages give it, else an earlier attempt's, else as the user says."""
+    sizes = diagnosis.memory_mib
+    seen = [sizes.get("gpu_total")]
+    seen += [oom.sizes_mib.get("gpu_total") for one in attempts for oom in reversed(one.ooms)]
+    capacity = next((size for size in seen if size), None)
+    balance = ledger(sizes)
+    return Card(capacity or given_mib, balance.other_processes, balance.non_pytorch)
+
+
+def _outlook(
+    diagnosis: Diagnosis, config: JobConfig, attempt: Attempt, card: Card, knowledge: Knowledge
+) -> tuple[Forecast | Refusal, Estimate]:
+    """The forecast of the phase that failed (of training, where nothing did), and the same for any changed config."""
+    phase = diagnosis.phase if diagnosis.kind == "gpu_oom" else "training_step"
+
+    def of(wanted: JobConfig, gap_mib: float = 0.0) -> Forecast | Refusal:
+        return forecast(wanted, diagnosis.arch, attempt.buckets, phase, card, knowledge, gap_mib)
+
+    plain = of(config)
+    gap = anchored(plain, diagnosis.memory_mib) if isinstance(plain, Forecast) and diagnosis.kind == "gpu_oom" else 0.0
+
+    def estimate(wanted: JobConfig) -> Forecast | None:
+        found = of(wanted, gap)
+        return found if isinstance(found, Forecast) else None
+
+    return (of(config, gap) if gap else plain), estimate
 
 
 def choose(attempts: Sequence[Attempt]) -> Attempt:

@@ -29,6 +29,9 @@ def analyze(
     lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
     attempt: int | None = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
+    gpu: float | None = typer.Option(
+        None, "--gpu", metavar="GIB", min=1, max=4096, help="The card's size, if the log does not tell it."
+    ),
     redact: bool | None = typer.Option(
         None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
     ),
@@ -53,7 +56,13 @@ def analyze(
     shown = printable_name(path)
     try:
         analysis = pipeline.analyse(
-            opened.source, logs, configs, Lexicon(base), attempt=attempt, skipped_steps=opened.skipped_steps()
+            opened.source,
+            logs,
+            configs,
+            Lexicon(base),
+            attempt=attempt,
+            skipped_steps=opened.skipped_steps(),
+            gpu_mib=gpu * 1024 if gpu else None,
         )
     except pipeline.NothingRecognised:
         raise Failure(

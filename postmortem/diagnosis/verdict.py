@@ -100,6 +100,8 @@ def _facts(
             "run.risk": family.risk if family else None,
             "run.media": family.media if family else None,
             "run.edit": family.edit if family else None,
+            "run.offloads": family.offloads if family else None,
+            "run.quantizes": family.quantizes if family else None,
             "run.outcome": attempt.end.outcome,
             "run.good_steps": attempt.good_steps,
             "run.resumed": attempt.resumed,

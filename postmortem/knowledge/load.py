@@ -15,7 +15,20 @@ from typing import Any
 import msgspec
 
 from postmortem import __version__
-from postmortem.knowledge.schema import ClassEntry, Factor, Family, Knowledge, Pattern, Redaction, Remedy, Setting
+from postmortem.knowledge.schema import (
+    ClassEntry,
+    Factor,
+    Family,
+    Knowledge,
+    MemoryEncoder,
+    MemoryModel,
+    MemoryRule,
+    MemoryVae,
+    Pattern,
+    Redaction,
+    Remedy,
+    Setting,
+)
 
 SECTIONS: dict[str, Any] = {
     "patterns": Pattern,
@@ -25,6 +38,10 @@ SECTIONS: dict[str, Any] = {
     "factors": Factor,
     "classes": ClassEntry,
     "redactions": Redaction,
+    "memory_models": MemoryModel,
+    "memory_encoders": MemoryEncoder,
+    "memory_vaes": MemoryVae,
+    "memory_rules": MemoryRule,
 }
 MAX_BYTES = 4_000_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")

@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from postmortem.diagnosis.conditions import all_hold
-from postmortem.knowledge.schema import Knowledge, Remedy, Rule
-from postmortem.model import Diagnosis, JobConfig, NotHelping, Suggestion
+from postmortem.knowledge.schema import Change, Knowledge, Remedy, Rule
+from postmortem.model import Diagnosis, JobConfig, NotHelping, Rung, Suggestion
 from postmortem.remedies.changes import work_out
+from postmortem.remedies.numbers import Estimate, with_numbers
 
 TOOLKIT = "ai-toolkit"
 _MEMORY = ("gpu_oom", "host_oom", "vram_spill")
 
 
-def plan(
-    diagnosis: Diagnosis, config: JobConfig, knowledge: Knowledge
-) -> tuple[tuple[Suggestion, ...], tuple[NotHelping, ...]]:
-    """The fixes for `diagnosis`, best first, and the popular ones that will not help.
+class Plan(msgspec.Struct, frozen=True):
+    """The fixes, best first, the popular ones that will not help, and the ladder of retries (empty without figures)."""
+
+    suggestions: tuple[Suggestion, ...] = ()
+    not_helping: tuple[NotHelping, ...] = ()
+    ladder: tuple[Rung, ...] = ()
+
+
+def plan(diagnosis: Diagnosis, config: JobConfig, knowledge: Knowledge, estimate: Estimate | None = None) -> Plan:
+    """The fixes for `diagnosis`, with figures where `estimate` (the memory forecast of a config) gives any.
 
     Another trainer's run gets none: these are AI Toolkit's settings. Neither does a failure that is not
     memory, or whose phase the log does not tell.
     """
     if diagnosis.kind not in _MEMORY or diagnosis.trainer not in (TOOLKIT, None):
-        return (), ()
+        return Plan()
     offers: list[tuple[int, str, Remedy, Rule]] = []
     useless: list[NotHelping] = []
     for remedy in knowledge.remedies:
@@ -37,9 +46,12 @@ def plan(
                 break
     offers.sort(key=lambda offer: offer[:2])
     found: list[Suggestion] = []
+    wanted: dict[str, tuple[Change, ...]] = {}
     for _, _, remedy, rule in offers:
-        wanted = tuple(change for change in remedy.changes if all_hold(change.when, diagnosis.facts, unknown_ok=True))
-        edits = work_out(wanted, config)
+        wanted[remedy.id] = tuple(
+            change for change in remedy.changes if all_hold(change.when, diagnosis.facts, unknown_ok=True)
+        )
+        edits = work_out(wanted[remedy.id], config)
         if remedy.changes and config.known and not edits:
             continue
         found.append(
@@ -54,7 +66,12 @@ def plan(
                 facts=diagnosis.facts,
             )
         )
-    return tuple(found), tuple(useless)
+    numbers = with_numbers(found, config, estimate or _no_estimate, knowledge, wanted)
+    return Plan(numbers.suggestions, (*useless, *numbers.too_small), numbers.ladder)
+
+
+def _no_estimate(config: JobConfig) -> None:
+    return None
 
 
 def _rule(remedy: Remedy, facts: Mapping[str, Any]) -> Rule | None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from postmortem import __version__
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Attempt, Notice, Suggestion, Value
 from postmortem.pipeline import Analysis
 from postmortem.report import document as doc
+from postmortem.report import outlook
 from postmortem.report.settings import that_matter
 from postmortem.report.texts import Texts
-from postmortem.text import LogText, printable
+from postmortem.text import LogText
 
 MAX_TIMELINE = 400
 MAX_OOMS = 2000
@@ -67,13 +67,17 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         remedies=[_remedy(item, analysis, texts) for item in analysis.suggestions],
         timeline=list(_timeline(attempt)),
         ledger=_ledger(analysis),
-        forecast=None,
+        forecast=outlook.forecast_item(analysis.forecast),
+        forecast_missing=outlook.missing(analysis.forecast, texts),
+        ladder=[outlook.rung_item(rung, texts) for rung in analysis.ladder],
+        card_needed_gib=outlook.card_needed_gib(analysis.forecast, analysis.ladder),
         warnings=[_warning(item, texts) for item in analysis.warnings],
         will_not_help=[
             doc.UselessItem(
                 id=item.id,
                 name=texts(f"remedy.{item.id}.name"),
-                why=texts.words(f"remedy.{item.id}.not.{item.why}", diagnosis.facts),
+                why=outlook.why_not(item, texts, diagnosis.facts),
+                saving=outlook.span(item.saving),
             )
             for item in analysis.not_helping
         ],
@@ -85,7 +89,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         ],
         suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
         settings=[
-            doc.SettingRow(path=path, value=_quoted(value), source=LogText(source), line=line, first_fix=first)
+            doc.SettingRow(path=path, value=doc.quoted(value), source=LogText(source), line=line, first_fix=first)
             for path, value, source, line, first in that_matter(analysis, knowledge)
         ],
         capture=[doc.CaptureItem(id=item, text=texts(f"capture.{item}")) for item in diagnosis.missing],
@@ -138,12 +142,13 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
         id=item.id,
         title=texts(f"remedy.{item.id}.title"),
         changes=[
-            doc.ChangeItem(path=change.path, from_=_quoted(change.before), to=_quoted(change.after))
+            doc.ChangeItem(path=change.path, from_=doc.quoted(change.before), to=doc.quoted(change.after))
             for change in item.changes
         ],
         why=texts.words(f"remedy.{item.id}.why.{item.why}", item.facts),
-        saving=None,
-        fits=None,
+        saving=outlook.span(item.saving),
+        peak=outlook.span(item.peak),
+        fits=item.fits,
         cost=texts(f"remedy.{item.id}.cost"),
         ui=texts(f"remedy.{item.id}.ui"),
         guide=doc.Guide(section=item.guide, url=item.url, source=item.source),
@@ -151,20 +156,8 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
     )
 
 
-def _quoted(value: Any) -> Any:
-    if isinstance(value, str):
-        return LogText(value)
-    if isinstance(value, list):
-        return [_quoted(item) for item in value]
-    if isinstance(value, dict):
-        return {printable(str(key))[:200]: _quoted(item) for key, item in value.items()}
-    if value is None or isinstance(value, (bool, int, float, LogText)):
-        return value
-    return LogText(repr(value)[:200])
-
-
 def _setting(value: Value) -> doc.SettingItem:
-    return doc.SettingItem(value=_quoted(value.value), source=LogText(value.source), line=value.line)
+    return doc.SettingItem(value=doc.quoted(value.value), source=LogText(value.source), line=value.line)
 
 
 def _steps(analysis: Analysis) -> int | None:

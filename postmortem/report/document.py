@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.text import LogText, Words
+from postmortem.text import LogText, Words, printable
 
 SCHEMA_VERSION = "1.0"
 
@@ -141,10 +141,11 @@ class ChangeItem(_Part, frozen=True, kw_only=True, rename={"from_": "from"}):
     to: Any
 
 
-class Saving(_Part, frozen=True, kw_only=True):
-    """Predicted saving, GiB."""
+class Span(_Part, frozen=True, kw_only=True):
+    """A predicted size, MiB: between `low` and `high`, most likely `likely`."""
 
     low: float
+    likely: float
     high: float
 
 
@@ -164,7 +165,8 @@ class RemedyItem(_Part, frozen=True, kw_only=True):
     title: str
     changes: list[ChangeItem]
     why: Words
-    saving: Saving | None
+    saving: Span | None
+    peak: Span | None
     fits: str | None
     cost: str
     ui: str
@@ -178,6 +180,45 @@ class UselessItem(_Part, frozen=True, kw_only=True):
     id: str
     name: str
     why: Words
+    saving: Span | None
+
+
+class RungItem(_Part, frozen=True, kw_only=True):
+    """One retry of the ladder: this fix on top of those before it, the peak left then (MiB), and the verdict."""
+
+    id: str
+    title: str
+    changes: list[ChangeItem]
+    peak: Span
+    fits: str
+
+
+class ForecastPart(_Part, frozen=True, kw_only=True):
+    """One part of the forecast, MiB. `provenance`: measured, derived, counted, assumed, observed."""
+
+    id: str
+    low: float
+    likely: float
+    high: float
+    provenance: str
+
+
+class ForecastItem(_Part, frozen=True, kw_only=True):
+    """What the phase needs at most, MiB: `peak` is what PyTorch allocates, `need` adds CUDA context and slack.
+
+    `usable` is the card less other processes, null where the card is not known; `anchor` is what this run was seen
+    to need beyond what its config explains (a part of its own).
+    """
+
+    phase: str
+    model: str
+    peak: Span
+    need: Span
+    usable: float | None
+    shortage: float | None
+    fits: str
+    parts: list[ForecastPart]
+    anchor: float | None
 
 
 class TimelineItem(_Part, frozen=True, kw_only=True):
@@ -253,7 +294,10 @@ class Report(_Part, frozen=True, kw_only=True):
     remedies: list[RemedyItem]
     timeline: list[TimelineItem]
     ledger: LedgerPart
-    forecast: None
+    forecast: ForecastItem | None
+    forecast_missing: CaptureItem | None
+    ladder: list[RungItem]
+    card_needed_gib: int | None
     warnings: list[WarningItem]
     will_not_help: list[UselessItem]
     suspects: list[SuspectItem]
@@ -261,3 +305,16 @@ class Report(_Part, frozen=True, kw_only=True):
     settings: list[SettingRow]
     capture: list[CaptureItem]
     lang: str
+
+
+def quoted(value: Any) -> Any:
+    """A value out of a config as a document holds it: its text keeps the type of log text."""
+    if isinstance(value, str):
+        return LogText(value)
+    if isinstance(value, list):
+        return [quoted(item) for item in value]
+    if isinstance(value, dict):
+        return {printable(str(key))[:200]: quoted(item) for key, item in value.items()}
+    if value is None or isinstance(value, (bool, int, float, LogText)):
+        return value
+    return LogText(repr(value)[:200])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from postmortem.report import encode
-from postmortem.report.document import RemedyItem, Report, WarningItem
+from postmortem.report import encode, outlook
+from postmortem.report.document import RemedyItem, Report, Span, WarningItem
 from postmortem.report.terminal import card_line, note_lines, origin, when, when_label
 from postmortem.report.texts import Texts, size
 from postmortem.text import LogText
@@ -68,6 +68,9 @@ def _remedy(item: RemedyItem, texts: Texts) -> list[str]:
             diff.append(f"+ {change.path}: {encode.value(change.to)}"[:200])
         lines += ["", *("   " + line for line in encode.markdown_fence(diff, "diff").splitlines())]
     lines.append("")
+    effect = outlook.effect(item, texts)
+    if effect:
+        lines.append(f"   {plain(effect)}  ")
     guide = f" · {texts('section.guide')} {item.guide.section}" if item.guide.section else ""
     lines.append(f"   {texts('section.ui')}: {plain(item.ui)} · {texts('section.cost')}: {plain(item.cost + guide)}")
     return lines
@@ -84,6 +87,7 @@ def _details(report: Report, texts: Texts) -> list[str]:
         lines += [f"**{plain(texts('section.evidence'))}**", "", encode.markdown_fence(shown, "text"), ""]
     if report.ledger.capacity or report.memory.tried_to_allocate is not None:
         lines += [f"**{plain(texts('section.memory'))}**", "", *_memory(report, texts), ""]
+    lines += _forecast(report, texts)
     for line in note_lines(report, texts):
         lines += [plain(line), ""]
     if report.settings:
@@ -96,6 +100,9 @@ def _details(report: Report, texts: Texts) -> list[str]:
         lines += [f"**{plain(texts('section.other_fixes'))}** ({plain(texts('section.then'))})", ""]
         for item in report.remedies[1:]:
             lines += [*_remedy(item, texts), ""]
+    ladder = outlook.ladder_lines(report, texts)
+    if ladder:
+        lines += [f"**{plain(texts('forecast.ladder'))}**", "", *(f"{plain(line)}  " for line in ladder), ""]
     if report.will_not_help:
         lines += [f"**{plain(texts('section.useless'))}**", ""]
         lines += [f"- {plain(item.name)}: {encode.markdown_words(item.why)}" for item in report.will_not_help] + [""]
@@ -132,6 +139,25 @@ def _memory(report: Report, texts: Texts) -> list[str]:
     if tried is not None:
         rows.append(f"| {encode.markdown_plain(texts('memory.request'))} | {size(tried)} |")
     return ["| | |", "|---|---|", *rows]
+
+
+def _forecast(report: Report, texts: Texts) -> list[str]:
+    plain = encode.markdown_plain
+    found = report.forecast
+    if report.failure.kind not in ("gpu_oom", "vram_spill") or not report.remedies:
+        return []
+    if found is None:
+        return [plain(report.forecast_missing.text), ""] if report.forecast_missing else []
+    lines = [f"**{plain(texts('forecast.title', {'phase': found.phase, 'model': found.model}))}**", ""]
+    lines += ["| | | |", "|---|---|---|"]
+    for part in found.parts:
+        sizes = outlook.between(Span(low=part.low, likely=part.likely, high=part.high))
+        name, basis = texts(f"forecast.part.{part.id}"), texts(f"forecast.basis.{part.provenance}")
+        lines.append(f"| {plain(name)} | {plain(sizes)} | {plain(basis)} |")
+    lines.append(f"| {plain(texts('forecast.need'))} | {plain(outlook.between(found.need))} | |")
+    if found.usable is not None:
+        lines.append(f"| {plain(texts('forecast.usable'))} | {plain(size(found.usable))} | |")
+    return [*lines, "", *(f"{plain(note)}  " for note in outlook.forecast_notes(report, texts)), ""]
 
 
 def _warning(item: WarningItem, texts: Texts) -> str:

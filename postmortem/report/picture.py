@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from postmortem.report import document as doc
 from postmortem.report.document import Report
+from postmortem.report.outlook import between
 from postmortem.report.texts import Texts, size
 
 _PARTS = (
@@ -56,3 +58,36 @@ def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[
     if capacity:
         legend.append((Text(" "), Text(f"{texts('memory.capacity')} {size(capacity)}", style="dim")))
     return (bar if capacity and ledger.allocated is not None else None), legend
+
+
+def forecast(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[tuple[Text, Text, Text]] | None:
+    """Rows of (name, size, bar): what the phase needs, part by part, against the card; None without a forecast."""
+    found = report.forecast
+    if found is None:
+        return None
+    cells = max(10, width - 50)
+    scale = max(found.need.high, found.usable or 0.0)
+    full, light = ("#", "-") if ascii_only else ("█", "░")
+
+    def bar(low: float, high: float, style: str) -> Text:
+        # the solid end is what is sure, the light one how far it may reach
+        sure = round(cells * low / scale)
+        more = round(cells * high / scale) - sure
+        return Text(full * sure + light * more or ("." if ascii_only else "▏"), style=style)
+
+    rows = []
+    for part in found.parts:
+        span = doc.Span(low=part.low, likely=part.likely, high=part.high)
+        rows.append((Text(texts(f"forecast.part.{part.id}")), Text(between(span)), bar(part.low, part.high, "")))
+    rows.append(
+        (
+            Text(texts("forecast.need"), style="bold"),
+            Text(between(found.need)),
+            bar(found.need.low, found.need.high, "red"),
+        )
+    )
+    if found.usable is not None:
+        rows.append(
+            (Text(texts("forecast.usable")), Text(size(found.usable)), bar(found.usable, found.usable, "green"))
+        )
+    return rows

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from postmortem.report import encode, picture
+from postmortem.report import encode, outlook, picture
 from postmortem.report.document import RemedyItem, Report
 from postmortem.report.texts import Texts, size
 
@@ -56,6 +56,7 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
         parts += [Text(""), _head(texts("section.memory"))]
         parts += [Padding(bar, (0, 0, 0, 2))] if bar is not None else []
         parts.append(Padding(table, (0, 0, 0, 3)))
+    parts += _forecast(report, texts, width, ascii_only)
     if report.settings and report.remedies:
         parts += [Text(""), _settings(report, texts)]
     if report.failure.evidence:
@@ -69,6 +70,10 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
             names = Text("  " + texts("word.also") + ": ", style="dim")
             names.append("; ".join(item.title for item in rest), style="dim")
             parts.append(Padding(names, (0, 0, 0, 0)))
+    ladder = outlook.ladder_lines(report, texts)
+    if ladder:
+        parts += [Text(""), _head(texts("forecast.ladder"))]
+        parts += [Padding(Text(line), (0, 0, 0, 2)) for line in ladder]
     if report.will_not_help:
         parts += [Text(""), _head(texts("section.useless"))]
         parts += [_bullet(f"{item.name}: {encode.plain(item.why)}") for item in report.will_not_help]
@@ -88,6 +93,23 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
         Text("") if not guides else Text("", end=""),
         Text(f"{texts('section.explain')}: postmortem explain {topic}", style="dim"),
     ]
+    return parts
+
+
+def _forecast(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[RenderableType]:
+    """What the failing phase needs, drawn against the card; nothing where the card did not run out."""
+    if report.failure.kind not in ("gpu_oom", "vram_spill") or not report.remedies:
+        return []
+    rows = picture.forecast(report, texts, width, ascii_only)
+    if rows is None or report.forecast is None:
+        return [Text(""), Text(report.forecast_missing.text, style="dim")] if report.forecast_missing else []
+    title = {"phase": report.forecast.phase, "model": report.forecast.model}
+    table = _grid(None)
+    table.add_column(no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    parts: list[RenderableType] = [Text(""), _head(texts("forecast.title", title)), Padding(table, (0, 0, 0, 2))]
+    parts += [Padding(Text(line, style="dim"), (0, 0, 0, 2)) for line in outlook.forecast_notes(report, texts)]
     return parts
 
 
@@ -234,6 +256,9 @@ def _remedy(item: RemedyItem, texts: Texts) -> RenderableType:
     for change in item.changes[:6]:
         body.append(Text(f"{change.path}: {encode.value(change.from_)} → {encode.value(change.to)}", style="cyan"))
     body.append(Text(encode.plain(item.why)))
+    effect = outlook.effect(item, texts)
+    if effect:
+        body.append(Text(effect, style="green" if item.fits == "fits" else ""))
     where = Text(f"{texts('section.ui')}: {item.ui}", style="dim")
     body.append(where)
     section = (item.guide.section or "").replace(" ", "\u00a0").replace(",\u00a0", ", ")
@@ -246,7 +271,7 @@ def _with_line(text: str, line: int | None, texts: Texts) -> str:
     return f"{text} ({texts('section.line')} {line})" if line else text
 
 
-def _grid(label: int) -> Table:
+def _grid(label: int | None) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(width=label, no_wrap=True)
     table.add_column(overflow="fold")

@@ -1,5 +1,18 @@
-"""The card's memory as a ledger: `ledger` is the room's door."""
+"""What a job needs on the card, and what the card held: `forecast` and `ledger` are the room's doors."""
 
-from postmortem.vram.ledger import Ledger, card_class_gib, ledger
+from postmortem.vram.forecast import Card, Forecast, anchored, forecast, verdict
+from postmortem.vram.job import Refusal
+from postmortem.vram.ledger import Ledger, card_class_gib, ledger, next_card_gib
 
-__all__ = ["Ledger", "card_class_gib", "ledger"]
+__all__ = [
+    "Card",
+    "Forecast",
+    "Ledger",
+    "Refusal",
+    "anchored",
+    "card_class_gib",
+    "forecast",
+    "ledger",
+    "next_card_gib",
+    "verdict",
+]

@@ -71,3 +71,8 @@ def card_class_gib(capacity_mib: float) -> int | None:
         if size * 0.92 <= gib <= size * 1.005:
             return size
     return None
+
+
+def next_card_gib(need_mib: float) -> int | None:
+    """The smallest size that cards are sold by and that holds `need_mib`; None beyond the largest."""
+    return next((size for size in _CARDS_GIB if size * 1024 * 0.97 >= need_mib), None)

@@ -1,0 +1,158 @@
+"""The forecast, the savings and the ladder as parts of the document, and as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from postmortem.model import NotHelping, Range, Rung
+from postmortem.report import document as doc
+from postmortem.report.texts import Texts, size
+from postmortem.text import Words
+from postmortem.vram import Forecast, Refusal, next_card_gib
+
+_FITS = "fits"
+
+
+def span(sizes: Range | None) -> doc.Span | None:
+    """A range as the document holds it."""
+    if sizes is None:
+        return None
+    return doc.Span(low=round(sizes.low, 1), likely=round(sizes.likely, 1), high=round(sizes.high, 1))
+
+
+def forecast_item(found: Forecast | Refusal) -> doc.ForecastItem | None:
+    """The forecast, where there is one."""
+    if isinstance(found, Refusal):
+        return None
+    peak, need = span(found.peak), span(found.need)
+    assert peak is not None and need is not None  # a forecast has both
+    return doc.ForecastItem(
+        phase=found.phase,
+        model=found.model,
+        peak=peak,
+        need=need,
+        usable=None if found.usable is None else round(found.usable, 1),
+        shortage=None if found.usable is None else round(max(0.0, found.need.likely - found.usable), 1),
+        fits=found.fits,
+        parts=[
+            doc.ForecastPart(
+                id=part.id,
+                low=round(part.low, 1),
+                likely=round(part.likely, 1),
+                high=round(part.high, 1),
+                provenance=part.basis,
+            )
+            for part in found.parts
+        ],
+        anchor=None if found.anchor_mib is None else round(found.anchor_mib, 1),
+    )
+
+
+def missing(found: Forecast | Refusal, texts: Texts) -> doc.CaptureItem | None:
+    """Why there is no forecast."""
+    if isinstance(found, Forecast):
+        return None
+    return doc.CaptureItem(id=found.id, text=texts(f"forecast.missing.{found.id}", found.values))
+
+
+def rung_item(rung: Rung, texts: Texts) -> doc.RungItem:
+    """One rung of the ladder."""
+    peak = span(rung.peak)
+    assert peak is not None  # a rung has one
+    return doc.RungItem(
+        id=rung.id,
+        title=texts(f"remedy.{rung.id}.title"),
+        changes=[
+            doc.ChangeItem(path=change.path, from_=doc.quoted(change.before), to=doc.quoted(change.after))
+            for change in rung.changes
+        ],
+        peak=peak,
+        fits=rung.fits,
+    )
+
+
+def card_needed_gib(found: Forecast | Refusal, ladder: Sequence[Rung]) -> int | None:
+    """The smallest card that surely holds the job when the whole ladder does not fit this one; else None."""
+    if isinstance(found, Refusal) or found.usable is None or found.fits == _FITS:
+        return None
+    if any(rung.fits == _FITS for rung in ladder):
+        return None
+    left = ladder[-1].peak if ladder else found.peak
+    return next_card_gib(left.high + found.need.high - found.peak.high)
+
+
+def why_not(item: NotHelping, texts: Texts, facts: Mapping[str, Any]) -> Words:
+    """Why a fix does not help: by its own reason, or by its number."""
+    if item.saving is None:
+        return texts.words(f"remedy.{item.id}.not.{item.why}", facts)
+    if item.saving.likely < 1:
+        return texts.words("forecast.nothing")
+    return texts.words("forecast.too_small", {"size": _rounded(item.saving.likely)})
+
+
+def between(sizes: doc.Span) -> str:
+    """A range for people, in as many digits as a prediction deserves: ``4.4-4.6 GiB``, ``79-133 GiB``."""
+    low, high = (_rounded(mib) for mib in (sizes.low, sizes.high))
+    if low == high:
+        return low
+    number, _, unit = low.partition(" ")
+    return f"{number}–{high}" if high.endswith(" " + unit) else f"{low}–{high}"
+
+
+def _rounded(mib: float) -> str:
+    gib = mib / 1024
+    if gib < 3:
+        return size(mib)
+    return f"{gib:.0f} GiB" if gib >= 20 else f"{round(gib * 2) / 2:g} GiB"
+
+
+def effect(item: doc.RemedyItem, texts: Texts) -> str | None:
+    """What a fix saves and whether that is enough, in one line; None where no figure is known."""
+    if item.saving is None:
+        return None
+    if item.peak is None:
+        return texts("forecast.frees", {"size": _rounded(item.saving.high)})
+    parts = [
+        texts("forecast.saves", {"size": between(item.saving)}),
+        texts("forecast.left", {"size": between(item.peak)}),
+    ]
+    if item.fits and item.fits != "unknown":
+        parts.append(texts(f"forecast.fits.{item.fits}"))
+    return " · ".join(parts)
+
+
+def ladder_lines(report: doc.Report, texts: Texts) -> list[str]:
+    """The retries, one variable each; nothing where the first fix is enough by itself."""
+    if len(report.ladder) < 2 and report.card_needed_gib is None:
+        return []
+    lines = [
+        texts(
+            "forecast.rung",
+            {
+                "number": number + 1,
+                "title": rung.title,
+                "size": between(rung.peak),
+                "fits": texts(f"forecast.fits.{rung.fits}"),
+            },
+        )
+        for number, rung in enumerate(report.ladder)
+    ]
+    if report.card_needed_gib is not None:
+        lines.append(texts("forecast.no_rung_fits", {"size": report.card_needed_gib}))
+    return lines
+
+
+def forecast_notes(report: doc.Report, texts: Texts) -> list[str]:
+    """What to know of the forecast: how much is missing, that the card is unknown, what this run added to it."""
+    found = report.forecast
+    if found is None:
+        return []
+    notes: list[str] = []
+    if found.usable is None:
+        notes.append(texts("forecast.card_unknown"))
+    elif found.shortage:
+        notes.append(texts("forecast.short", {"size": _rounded(found.shortage)}))
+    if found.anchor:
+        notes.append(texts("forecast.anchored", {"size": _rounded(found.anchor)}))
+    return notes
