@@ -146,7 +146,8 @@ def _outlook(
         return forecast(wanted, diagnosis.arch, attempt.buckets, phase, card, knowledge, gap_mib)
 
     plain = of(config)
-    gap = anchored(plain, diagnosis.memory_mib) if isinstance(plain, Forecast) and diagnosis.kind == "gpu_oom" else 0.0
+    ran_out = diagnosis.kind in ("gpu_oom", "vram_spill")
+    gap = anchored(plain, diagnosis.memory_mib) if isinstance(plain, Forecast) and ran_out else 0.0
 
     def estimate(wanted: JobConfig) -> Forecast | None:
         found = of(wanted, gap)

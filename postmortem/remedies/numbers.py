@@ -22,6 +22,8 @@ Estimate = Callable[[JobConfig], Forecast | None]
 
 MAX_STEPS = 6
 """How often a fix is applied again to find how far it has to go."""
+_RUNG_MIB = 64.0
+"""A retry for less than this is a wasted run."""
 _TRIFLE = 0.1
 _SMALL_MIB = 1024.0
 """A saving below this, and below that share of what is missing, is no fix."""
@@ -150,7 +152,7 @@ def _ladder(
         here = edited(config, made, knowledge)
         more = _again(item, here, wanted)
         found = estimate(edited(here, more, knowledge)) if more else None
-        if found is None or last.peak.likely - found.peak.likely < 1.0:
+        if found is None or last.peak.likely - found.peak.likely < _RUNG_MIB:
             continue
         made = merged(made, more)
         rungs.append(Rung(item.id, more, found.peak, found.fits))

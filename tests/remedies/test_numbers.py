@@ -1,0 +1,117 @@
+"""What the fixes save: never less than nothing, sized as far as they have to go, one variable a rung."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from postmortem.knowledge.load import load
+from postmortem.model import ConfigChange, JobConfig, Suggestion
+from postmortem.remedies.edited import edited, merged
+from postmortem.remedies.numbers import with_numbers
+from postmortem.vram import Card, Forecast, forecast
+from tests.vram.conftest import job
+
+BASE = load(cache=False)
+GIB = 1024.0
+
+
+def estimate_on(card_gib: float, arch: str = "zimage") -> Any:
+    def estimate(config: JobConfig) -> Forecast | None:
+        found = forecast(config, arch, (), "training_step", Card(capacity=card_gib * GIB), BASE)
+        return found if isinstance(found, Forecast) else None
+
+    return estimate
+
+
+def suggestion(ident: str, *changes: ConfigChange) -> Suggestion:
+    return Suggestion(1, ident, changes, "", None, None, "")
+
+
+CHECKPOINTING = suggestion("enable_gradient_checkpointing", ConfigChange("train.gradient_checkpointing", False, True))
+BATCH = suggestion("reduce_batch_size", ConfigChange("train.batch_size", 8, 4))
+RANK = suggestion("reduce_network_rank", ConfigChange("network.linear", 32, 16))
+EMBEDDINGS = suggestion("cache_text_embeddings", ConfigChange("train.cache_text_embeddings", False, True))
+
+
+def wanted(*idents: str) -> dict[str, Any]:
+    return {remedy.id: remedy.changes for remedy in BASE.remedies if remedy.id in idents}
+
+
+def test_checkpointing_dwarfs_the_rest_and_fits() -> None:
+    config = job(BASE, "zimage", train__gradient_checkpointing=False, network__linear=32, train__batch_size=2)
+    numbers = with_numbers([CHECKPOINTING, RANK], config, estimate_on(24), BASE, wanted("reduce_network_rank"))
+    first = numbers.suggestions[0]
+    assert first.saving is not None and first.saving.likely / GIB > 80
+    assert first.fits == "fits"
+    assert [rung.id for rung in numbers.ladder] == ["enable_gradient_checkpointing"]
+    # the rank saves a fifth of a GiB of the ninety that are missing
+    assert [item.id for item in numbers.too_small] == ["reduce_network_rank"]
+    assert numbers.too_small[0].saving is not None and numbers.too_small[0].saving.likely < GIB
+
+
+def test_the_batch_goes_as_far_down_as_it_has_to() -> None:
+    config = job(BASE, "zimage", train__batch_size=8)
+    halved = estimate_on(14)(job(BASE, "zimage", train__batch_size=4))
+    assert halved is not None and halved.fits == "does not fit"
+    found = with_numbers([BATCH], config, estimate_on(14), BASE, wanted("reduce_batch_size")).suggestions[0]
+    assert found.changes[0].before == 8 and found.changes[0].after < 4
+    assert found.fits == "borderline"
+
+
+def test_accumulation_makes_up_for_the_whole_cut() -> None:
+    config = job(BASE, "zimage", train__batch_size=8)
+    more = suggestion("use_gradient_accumulation", ConfigChange("train.gradient_accumulation", 1, 2))
+    numbers = with_numbers(
+        [BATCH, more], config, estimate_on(16), BASE, wanted("reduce_batch_size", "use_gradient_accumulation")
+    )
+    batch, accumulation = (item.changes[0] for item in numbers.suggestions)
+    assert batch.after * accumulation.after == batch.before * (accumulation.before or 1)
+
+
+def test_without_a_forecast_the_guide_s_steps_stand() -> None:
+    config = job(BASE, "zimage", network__type="lokr", train__batch_size=8)
+    numbers = with_numbers([BATCH], config, estimate_on(24), BASE, wanted("reduce_batch_size"))
+    assert numbers.suggestions[0].changes == BATCH.changes
+    assert numbers.suggestions[0].saving is None and numbers.ladder == ()
+
+
+def test_each_rung_saves_on_top_of_the_last() -> None:
+    config = job(BASE, "zimage", train__batch_size=8)
+    numbers = with_numbers(
+        [BATCH, EMBEDDINGS], config, estimate_on(15), BASE, wanted("reduce_batch_size", "cache_text_embeddings")
+    )
+    peaks = [rung.peak.likely for rung in numbers.ladder]
+    assert peaks == sorted(peaks, reverse=True) and len(peaks) == len(set(peaks)) > 1
+
+
+@pytest.mark.parametrize("arch", ["flux", "zimage", "qwen_image", "sdxl", "wan22_14b", "chroma"])
+@pytest.mark.parametrize("checkpointing", [True, False])
+def test_no_fix_raises_the_peak(arch: str, checkpointing: bool) -> None:
+    config = job(BASE, arch, train__gradient_checkpointing=checkpointing, train__batch_size=4, network__linear=64)
+    offered = [
+        suggestion(ident, *changes)
+        for ident, changes in {
+            "enable_gradient_checkpointing": [ConfigChange("train.gradient_checkpointing", checkpointing, True)],
+            "reduce_batch_size": [ConfigChange("train.batch_size", 4, 2)],
+            "lower_bit_quantization": [ConfigChange("model.qtype", "qfloat8", "uint4")],
+            "enable_layer_offloading": [ConfigChange("model.layer_offloading", False, True)],
+            "cache_text_embeddings": [ConfigChange("train.cache_text_embeddings", False, True)],
+            "reduce_network_rank": [ConfigChange("network.linear", 64, 32)],
+        }.items()
+    ]
+    numbers = with_numbers(offered, config, estimate_on(24, arch), BASE, {})
+    for item in numbers.suggestions:
+        assert item.saving is None or item.saving.likely > 0, item.id
+
+
+def test_an_edit_carries_what_follows_it() -> None:
+    config = job(BASE, "flux", model__quantize=False)
+    assert edited(config, [ConfigChange("model.quantize", False, True)], BASE).get("model.quantize_te") is True
+    lowered = edited(job(BASE, "flux", train__batch_size=4), [ConfigChange("train.batch_size", 4, 2)], BASE)
+    assert lowered.get("datasets[0].batch_size") in (2, None)
+
+
+def test_two_edits_of_one_path_are_one() -> None:
+    assert merged([ConfigChange("a", 8, 4)], [ConfigChange("a", 4, 2)]) == (ConfigChange("a", 8, 2),)
