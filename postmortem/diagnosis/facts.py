@@ -7,7 +7,7 @@ Paths, besides every setting's effective value (`train.batch_size`, `model.low_v
   resumed|skips|after_preview|baseline_done|oom_caught_era|device_full_elsewhere|config_known|train_era`
 - `memory.*` (MiB, the contract's names) and `memory.other_share|allocated_share|own_share|unaccounted`,
   `memory.spilled` (allocated exceeds the card), `memory.fragmented` (the request would fit into what is
-  reserved but unallocated)
+  reserved but unallocated), `memory.request_share`, `memory.request_b_per_preview_px|request_b_per_bucket_px`
 - `job.batch_size|max_resolution|min_resolution|resolutions|shapes|num_frames|video|sample_frames|preview_side|
   preview_pixels|previews|controls|latents_on_disk|workers|prefetch|preservation|te_cached|te_resident|rank|
   optimizer_8bit|quantized|quant_bits|te_quantized|offload`
@@ -142,6 +142,23 @@ def memory_facts(memory: Mapping[str, float | None]) -> dict[str, Any]:
         held = own if own is not None else allocated + reserved
         facts["memory.unaccounted"] = max(0.0, total - free - held - (other or 0.0))
         facts["memory.unaccounted_share"] = facts["memory.unaccounted"] / total
+    return facts
+
+
+def request_facts(memory: Mapping[str, float | None], job: Mapping[str, Any]) -> dict[str, Any]:
+    """`memory.request_*`: the failed request as a share of the card, and its bytes a pixel of preview or bucket.
+
+    Some operators ask for a fixed number of bytes a pixel: the size alone names them.
+    """
+    tried, total = memory.get("tried_to_allocate"), memory.get("gpu_total")
+    if tried is None:
+        return {}
+    facts: dict[str, Any] = {"memory.request_share": tried / total if total else None}
+    preview, side = job.get("job.preview_pixels"), job.get("job.max_resolution")
+    if preview:
+        facts["memory.request_b_per_preview_px"] = tried * 1048576 / preview
+    if side:
+        facts["memory.request_b_per_bucket_px"] = tried * 1048576 / (side * side)
     return facts
 
 

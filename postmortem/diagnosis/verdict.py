@@ -82,6 +82,7 @@ def _facts(
     known: dict[str, Any] = facts.setting_facts(config)
     known.update(facts.job_facts(config, attempt, family))
     known.update(facts.memory_facts(sizes))
+    known.update(facts.request_facts(sizes, known))
     if cause.oom is not None:
         known["memory.allowed"] = cause.oom.sizes_mib.get("allowed")
     skips = [oom for oom in attempt.ooms if oom.caught and oom.phase == "training_step"]

@@ -243,6 +243,7 @@ def _ledger(analysis: Analysis) -> doc.LedgerPart:
         free=_round(balance.free),
         unexplained=_round(balance.unexplained),
         shortage=_round(balance.shortage),
+        overdrawn=_round(balance.overdrawn),
         source=balance.source,
     )
 

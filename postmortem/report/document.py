@@ -232,7 +232,10 @@ class TimelineItem(_Part, frozen=True, kw_only=True):
 
 
 class LedgerPart(_Part, frozen=True, kw_only=True):
-    """The card's memory at the failure, MiB: a sum whose remainder is `unexplained`."""
+    """The card's memory at the failure, MiB: a sum whose remainder is `unexplained`.
+
+    `overdrawn` is what PyTorch holds beyond the capacity, null where it does not: capacity + overdrawn is then the sum.
+    """
 
     capacity: float | None
     other_processes: float | None
@@ -242,6 +245,7 @@ class LedgerPart(_Part, frozen=True, kw_only=True):
     free: float | None
     unexplained: float | None
     shortage: float | None
+    overdrawn: float | None
     source: str | None
 
 
