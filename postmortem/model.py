@@ -221,6 +221,9 @@ class Attempt(msgspec.Struct, frozen=True):
     save_steps: tuple[int, ...]
     sample_steps: tuple[int, ...]
     last_saved_step: int | None
+    last_saved: LogText | None
+    resumed_from: LogText | None
+    job_id: LogText | None
     step_times: StepTimes | None
     buffered: bool
     bar_counts_completed: bool
@@ -234,6 +237,72 @@ class Attempt(msgspec.Struct, frozen=True):
     main_bar_place: Place | None = None
     main_bar_text: LogText = LogText("")
     warnings: tuple[Notice, ...] = ()
+
+
+# --- what lies beside the log -----------------------------------------------------------------------
+class Checkpoint(msgspec.Struct, frozen=True):
+    """One checkpoint of a run folder, whole or not, as far as its names and headers tell.
+
+    `job` is its name without step and suffix. `step` is null for the final one unless its header says it.
+    `state` is `whole`, `torn` (its header and its size disagree), `empty`, or `unchecked`.
+    """
+
+    job: LogText
+    name: LogText
+    step: int | None
+    final: bool
+    state: str
+
+
+class FolderWitness(msgspec.Struct, frozen=True):
+    """What a run folder holds of the run's results.
+
+    `optimizer` is the state of `optimizer.pt`, None where there is none. `preview_step` and `preview_images`
+    are of the last preview by the time stamps in the names. `whole` is False if a folder was too full to list.
+    """
+
+    name: LogText
+    checkpoints: tuple[Checkpoint, ...] = ()
+    optimizer: str | None = None
+    preview_step: int | None = None
+    preview_images: int = 0
+    whole: bool = True
+
+
+class JobRow(msgspec.Struct, frozen=True):
+    """One job in the UI's database. After an error `step` is the last saved one and `info` the exception's message.
+
+    `info` and `config` are as they stand there: for a scan and a parser, never for a sink.
+    """
+
+    id: LogText
+    name: LogText
+    status: str
+    step: int | None
+    total_steps: int | None
+    info: str
+    config: str | None
+
+
+class JobDatabase(msgspec.Struct, frozen=True):
+    """The UI's database: its file name, the jobs in it, and whether it is damaged."""
+
+    name: str
+    rows: tuple[JobRow, ...] = ()
+    damaged: bool = False
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What of the run is not lost: the step and the checkpoint from which it can go on.
+
+    `source` is `folder` (the file was looked at), `log` (only the log says so), `nothing` (the folder was read, and
+    neither it nor the log knows of a checkpoint), or None where nothing can be said. Only the final checkpoint may
+    lack a step.
+    """
+
+    step: int | None = None
+    checkpoint: LogText | None = None
+    source: str | None = None
 
 
 # --- config -----------------------------------------------------------------------------------------

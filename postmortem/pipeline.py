@@ -8,11 +8,22 @@ import msgspec
 
 from postmortem.diagnosis import diagnose
 from postmortem.jobconfig import ConfigText, effective
-from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, Notice, ScanResult, Suggestion
+from postmortem.model import (
+    Attempt,
+    Diagnosis,
+    FolderWitness,
+    JobConfig,
+    JobDatabase,
+    Kept,
+    NotHelping,
+    Notice,
+    ScanResult,
+    Suggestion,
+)
 from postmortem.remedies import plan
 from postmortem.scan import Lexicon, scan
 from postmortem.text import LogText
-from postmortem.timeline import build, confirm
+from postmortem.timeline import build, confirm, join, kept, row_of
 from postmortem.vram import Ledger, ledger
 
 MAX_OTHERS = 12
@@ -53,6 +64,7 @@ class Analysis(msgspec.Struct, frozen=True):
     suggestions: tuple[Suggestion, ...]
     not_helping: tuple[NotHelping, ...]
     ledger: Ledger
+    kept: Kept
     warnings: tuple[Notice, ...]
 
 
@@ -64,8 +76,12 @@ def analyse(
     *,
     attempt: int | None = None,
     skipped_steps: Sequence[int] | None = None,
+    folder: FolderWitness | None = None,
+    database: JobDatabase | None = None,
 ) -> Analysis:
     """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says.
+
+    `folder` is what the run's folder holds, `database` the UI's jobs: both tell of the newest attempt of a job.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
@@ -79,6 +95,14 @@ def analyse(
     chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
     history = [a for a in attempts[: chosen.index - 1] if same_job(a, chosen)]
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
+    newest = not any(same_job(later, chosen) for later in attempts[chosen.index :])
+    name = folder.name if folder is not None else None
+    row = row_of(chosen, name, database) if newest else None
+    if row is not None and database is not None:
+        message = scan([row.info.encode()], lexicon, database.name)
+        chosen = join(chosen, row, message, scanned.bytes, lexicon)
+        if row.config is not None:
+            configs = [*configs, ConfigText(database.name, row.config)]
     config = effective(chosen.dump, configs, lexicon.knowledge)
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
     suggestions, useless = plan(diagnosis, config, lexicon.knowledge)
@@ -97,6 +121,9 @@ def analyse(
         for other in attempts[-MAX_OTHERS:]
         if not same_job(other, chosen)
     )
+    left, beside = kept(chosen, folder if newest else None, config, diagnosis.phase)
+    if database is not None and database.damaged:
+        beside = (*beside, Notice("db_damaged", None, {"file": LogText(database.name)}))
     repaired = tuple(Notice(f"repaired_{name}", None, {}) for name in log.repairs)
     return Analysis(
         source=source,
@@ -109,7 +136,8 @@ def analyse(
         suggestions=suggestions,
         not_helping=useless,
         ledger=ledger(diagnosis.memory_mib),
-        warnings=(*config.warnings, *diagnosis.warnings, *others, *scanned.warnings, *repaired),
+        kept=left,
+        warnings=(*config.warnings, *diagnosis.warnings, *beside, *others, *scanned.warnings, *repaired),
     )
 
 

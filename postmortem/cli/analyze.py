@@ -14,6 +14,7 @@ from postmortem.cli.errors import USAGE, Failure
 if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
+    from postmortem.model import JobDatabase
     from postmortem.report import Report
 
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
@@ -23,6 +24,9 @@ def analyze(
     path: str = typer.Argument("-", metavar="[PATH|-]", help="A log, a run folder, or - for standard input."),
     config: Path | None = typer.Option(
         None, "--config", help="The job config (YAML or JSON), if the log does not hold it."
+    ),
+    db: Path | None = typer.Option(
+        None, "--db", metavar="FILE", help="The UI's database (aitk_db.db), if it is not in the toolkit's folder."
     ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
@@ -47,13 +51,21 @@ def analyze(
     configs = list(opened.configs)
     if config is not None:
         configs.insert(0, _config(config))
+    database = _database(opened, db)
     logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     from postmortem.intake.sources import printable_name
 
     shown = printable_name(path)
     try:
         analysis = pipeline.analyse(
-            opened.source, logs, configs, Lexicon(base), attempt=attempt, skipped_steps=opened.skipped_steps()
+            opened.source,
+            logs,
+            configs,
+            Lexicon(base),
+            attempt=attempt,
+            skipped_steps=opened.skipped_steps(),
+            folder=opened.witness(),
+            database=database,
         )
     except pipeline.NothingRecognised:
         raise Failure(
@@ -100,6 +112,16 @@ def _meant(path: str) -> str | None:
 
     near = difflib.get_close_matches(path, COMMANDS, n=1, cutoff=0.75) if "/" not in path and "." not in path else []
     return near[0] if near else None
+
+
+def _database(opened: Intake, path: Path | None) -> JobDatabase | None:
+    """The jobs of the UI's database. The one that the user named must be usable."""
+    from postmortem.intake import IntakeError
+
+    try:
+        return opened.database(path)
+    except IntakeError as error:
+        raise Failure(str(error)) from None
 
 
 def _config(path: Path) -> common.ConfigText:

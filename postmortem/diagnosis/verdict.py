@@ -28,7 +28,8 @@ def diagnose(
     known["run.bucket_fits"] = classified.fits
     # validation runs without gradients at its own resolution: nothing that lightens a training step touches it
     known["failure.class"] = None if cause.phase == "validation" else classified.class_
-    if classified.inferred and cause.confidence == "high":
+    second_hand = cause.oom is not None and cause.oom.place.source != attempt.source
+    if (classified.inferred or second_hand) and cause.confidence == "high":
         cause.confidence = "medium"
     sure = cause.event is not None and cause.event.reason in KERNEL
     if trainer is None and not attempt.has_header and cause.kind in wording.MEMORY_KINDS and not sure:

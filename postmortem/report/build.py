@@ -7,7 +7,7 @@ from typing import Any
 
 from postmortem import __version__
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Notice, Suggestion, Value
+from postmortem.model import Attempt, Notice, Place, Suggestion, Value
 from postmortem.pipeline import Analysis
 from postmortem.report import document as doc
 from postmortem.report.settings import that_matter
@@ -42,6 +42,9 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             last_completed_step=attempt.last_completed_step,
             total_steps=attempt.total_steps or _steps(analysis),
             last_saved_step=attempt.last_saved_step,
+            safe_step=analysis.kept.step,
+            safe_checkpoint=analysis.kept.checkpoint,
+            safe_source=analysis.kept.source,
             outcome=diagnosis.outcome,
         ),
         failure=_failure(analysis, texts),
@@ -50,7 +53,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         ),
         oom_events=[
             doc.OomEvent(
-                line=oom.place.line,
+                line=_line(oom.place, attempt),
                 step=oom.step,
                 phase=oom.phase,
                 caught=oom.caught,
@@ -215,7 +218,9 @@ def _timeline(attempt: Attempt) -> Iterator[doc.TimelineItem]:
         rows.append(
             (
                 oom.place.offset,
-                doc.TimelineItem(line=oom.place.line, step=oom.step, phase=oom.phase, event=event, text=oom.text),
+                doc.TimelineItem(
+                    line=_line(oom.place, attempt), step=oom.step, phase=oom.phase, event=event, text=oom.text
+                ),
             )
         )
     end = attempt.end
@@ -237,6 +242,11 @@ def _timeline(attempt: Attempt) -> Iterator[doc.TimelineItem]:
     if len(kept) > MAX_TIMELINE:
         kept = [*kept[: MAX_TIMELINE // 2], *kept[-MAX_TIMELINE // 2 :]]
     yield from kept
+
+
+def _line(place: Place, attempt: Attempt) -> int | None:
+    """The line in the log, if it stands there."""
+    return place.line if place.source == attempt.source else None
 
 
 def _ledger(analysis: Analysis) -> doc.LedgerPart:

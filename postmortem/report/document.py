@@ -39,7 +39,11 @@ class Input(_Part, frozen=True, kw_only=True):
 
 
 class Run(_Part, frozen=True, kw_only=True):
-    """The run as far as the log tells; steps are AI Toolkit's own 0-based step numbers."""
+    """The run as far as the log tells; steps are AI Toolkit's own 0-based step numbers.
+
+    `safe_step` and `safe_checkpoint` are what a resume can start from. `safe_source` is `folder` (the file was looked
+    at), `log` (only the log says so), `nothing` (the folder was read: no checkpoint was saved) or null.
+    """
 
     trainer: str | None
     job_name: LogText | None
@@ -49,6 +53,9 @@ class Run(_Part, frozen=True, kw_only=True):
     last_completed_step: int | None
     total_steps: int | None
     last_saved_step: int | None
+    safe_step: int | None
+    safe_checkpoint: LogText | None
+    safe_source: str | None
     outcome: str
 
 
@@ -99,9 +106,9 @@ class Memory(_Part, frozen=True, kw_only=True):
 
 
 class OomEvent(_Part, frozen=True, kw_only=True):
-    """One OOM: skipped or swallowed (`caught`), or fatal."""
+    """One OOM: skipped or swallowed (`caught`), or fatal. `line` is null where the log does not hold it."""
 
-    line: int
+    line: int | None
     step: int | None
     phase: str
     caught: bool
@@ -181,9 +188,9 @@ class UselessItem(_Part, frozen=True, kw_only=True):
 
 
 class TimelineItem(_Part, frozen=True, kw_only=True):
-    """One thing that happened."""
+    """One thing that happened; `line` is null where not the log but the UI's database tells of it."""
 
-    line: int
+    line: int | None
     step: int | None
     phase: str
     event: str

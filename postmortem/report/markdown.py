@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postmortem.report import encode
 from postmortem.report.document import RemedyItem, Report, WarningItem
-from postmortem.report.terminal import card_line, note_lines, origin, when, when_label
+from postmortem.report.terminal import card_line, note_lines, origin, safe_line, when, when_label
 from postmortem.report.texts import Texts, size
 from postmortem.text import LogText
 
@@ -53,6 +53,9 @@ def _table(report: Report, texts: Texts) -> list[str]:
         (texts("section.card"), plain(card_line(report, texts) or texts("word.log_does_not_say"))),
         (texts("section.config"), sources or plain(texts("word.log_does_not_say"))),
     ]
+    safe = safe_line(report, texts)
+    if safe:
+        rows.insert(2, (texts("section.safe"), plain(safe)))
     table = ["| | |", "|---|---|"]
     table += [f"| {plain(label)} | {text or plain(texts('word.log_does_not_say'))} |" for label, text in rows]
     return table

@@ -119,6 +119,9 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
     card = card_line(report, texts)
     if card:
         table.add_row(_label(texts("section.card")), Text(card))
+    safe = safe_line(report, texts)
+    if safe:
+        table.add_row(_label(texts("section.safe")), Text(safe))
     for factor in report.failure.factors[2:5]:
         table.add_row(_label(texts("section.note")), Text(encode.plain(factor.text)))
     for line in note_lines(report, texts):
@@ -127,7 +130,7 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
 
 
 def note_lines(report: Report, texts: Texts) -> list[str]:
-    """What else the reader wants to know of the run: suspects, skipped steps, where a resume would start."""
+    """What else the reader wants to know of the run: suspects, skipped steps, where a resume had started."""
     lines = suspect_lines(report, texts)
     steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
     known = [str(step) for step in steps if step is not None]
@@ -136,9 +139,17 @@ def note_lines(report: Report, texts: Texts) -> list[str]:
         lines.append(texts("word.skipped_steps", {"steps": shown}))
     if report.run.start_step and report.run.outcome in ("failed", "killed"):
         lines.append(texts("word.resumed", {"step": report.run.start_step}))
-    if report.run.last_saved_step is not None and report.run.outcome in ("failed", "killed", "incomplete"):
-        lines.append(texts("word.safe", {"step": report.run.last_saved_step}))
     return lines
+
+
+def safe_line(report: Report, texts: Texts) -> str | None:
+    """What of a run that did not come to its end is not lost; None where nothing can be said, or need not be."""
+    run = report.run
+    if run.outcome not in ("failed", "killed", "incomplete", "stopped") or run.safe_source is None:
+        return None
+    what = "bare" if run.safe_checkpoint is None else "final" if run.safe_step is None else "step"
+    key = "word.safe.nothing" if run.safe_source == "nothing" else f"word.safe.{run.safe_source}_{what}"
+    return texts(key, {"step": run.safe_step, "name": run.safe_checkpoint})
 
 
 def when_label(report: Report) -> str:

@@ -77,6 +77,9 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         save_steps=saves,
         sample_steps=_sample_steps(stages, main),
         last_saved_step=_last_saved(items),
+        last_saved=_path(next(_all(items[::-1], "saved_checkpoint"), None)),
+        resumed_from=_path(_first(items, "resume_from")),
+        job_id=_job_id(items),
         step_times=rates.step_times(main),
         buffered=placement.buffered,
         bar_counts_completed=placement.counts_completed,
@@ -141,6 +144,15 @@ def _last_saved(items: Sequence[Item]) -> int | None:
         named = _SAVED.search(path.reveal()) if path else None
         found = int(named[1]) if named else found
     return found
+
+
+def _path(event: Event | None) -> LogText | None:
+    return event.groups.get("path") if event else None
+
+
+def _job_id(items: Sequence[Item]) -> LogText | None:
+    event = _first(items, "job_id")
+    return event.groups.get("id") if event else None
 
 
 def _number(event: Event | None, group: str) -> int | None:
