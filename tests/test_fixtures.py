@@ -28,13 +28,22 @@ MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
 def report_on(name: str, lexicon: Lexicon, lang: str = "en") -> Report:
     """The report on a fixture, as the command line would make it."""
     folder = FIXTURES / name
-    whole = (folder / "logs").is_dir()
+    whole = (folder / "logs").is_dir() or (folder / "samples").is_dir()
     opened = open_path(folder if whole else folder / "log.txt")
     configs = list(opened.configs)
     if not configs and (folder / "config.yaml").exists():
         configs.append(read_config(folder / "config.yaml"))
     logs = [Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
-    return build(analyse(name, logs, configs, lexicon), lexicon.knowledge, lang)
+    analysis = analyse(
+        name,
+        logs,
+        configs,
+        lexicon,
+        skipped_steps=opened.skipped_steps(),
+        folder=opened.witness() if whole else None,
+        database=opened.database() if whole else None,
+    )
+    return build(analysis, lexicon.knowledge, lang)
 
 
 def expected(name: str) -> dict[str, Any]:

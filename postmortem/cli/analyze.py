@@ -21,7 +21,9 @@ MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
 
 
 def analyze(
-    path: str = typer.Argument("-", metavar="[PATH|-]", help="A log, a run folder, or - for standard input."),
+    path: str = typer.Argument(
+        "-", metavar="[PATH|-]", help="A log, a run folder (or one that holds a single run), or - for standard input."
+    ),
     config: Path | None = typer.Option(
         None, "--config", help="The job config (YAML or JSON), if the log does not hold it."
     ),

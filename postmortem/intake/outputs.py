@@ -203,14 +203,14 @@ def _last_preview(samples: Path, folder: Path) -> tuple[int | None, int, bool]:
     if not found:
         return None, 0, True
     step = found[-1][1]
-    images: set[int] = set()
+    images, before = 0, found[-1][2] + 1
     for _, other, index, name in reversed(found):
         # an earlier preview of the same step belongs to an attempt before a resume
-        if other != step or index in images:
+        if other != step or index >= before:
             break
-        if _filled(samples / name):
-            images.add(index)
-    return step, len(images), True
+        before = index
+        images += _filled(samples / name)
+    return step, images, True
 
 
 def _filled(path: Path) -> bool:

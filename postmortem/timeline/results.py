@@ -70,9 +70,9 @@ def _nothing_saved(attempt: Attempt, folder: FolderWitness, config: JobConfig, f
         and not attempt.resumed
         and not attempt.start_step
         and attempt.last_saved is None
-        and attempt.last_completed_step is not None
+        and attempt.last_bar is not None
         and isinstance(every, int)
-        and attempt.last_completed_step < every
+        and attempt.last_bar < every
     )
 
 
@@ -90,12 +90,9 @@ def _notices(
     if not folder.whole:
         yield Notice("folder_too_full", None, {})
     told = _base(attempt.last_saved)
-    if (
-        told is not None
-        and told.reveal().endswith(_SUFFIX)
-        and folder.whole
-        and not any(_same(item, told) for item in found)
-    ):
+    missed = told is not None and told.reveal().endswith(_SUFFIX) and not any(_same(item, told) for item in found)
+    # a run that came to its end is often handed on without its weights, and nothing is to be resumed
+    if missed and folder.whole and not attempt.end.outcome.startswith("completed"):
         yield Notice("checkpoint_missing", None, {"name": told})
     if best is not None and best.step is not None and attempt.last_bar is not None and best.step > attempt.last_bar + 1:
         yield Notice("checkpoint_ahead", None, {"name": best.name, "step": best.step, "last": attempt.last_bar})
