@@ -10,7 +10,6 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 from postmortem.intake.folders import inside, natural
@@ -19,10 +18,15 @@ from postmortem.text import LogText
 
 MAX_ENTRIES = 50_000
 """Entries of one folder that are listed; in a fuller one, nothing is said to be the last."""
-MAX_CHECKED = 24
-"""Checkpoints whose headers are read: the latest ones, and those without a number."""
-MAX_HEADER = 32 * 1024 * 1024
+MAX_CHECKED = 12
+"""Checkpoints of one name whose headers are read: the latest."""
+MAX_JOBS = 20
+"""Names of checkpoints, of which a folder has one unless somebody put other weights there."""
+MAX_HEADER = 8 * 1024 * 1024
 """Bytes of a safetensors header; that of the largest model takes two or three millions."""
+MAX_HEADERS = 64 * 1024 * 1024
+"""Bytes of all headers together."""
+MAX_DIGITS = 18
 MAX_PARTS = 200
 """Files of a checkpoint that is a folder."""
 _WEIGHTS = re.compile(r"(?s)(?P<job>.+?)(?:_(?P<step>\d{9,12}))?(?P<part>_high_noise|_low_noise)?\.safetensors")
@@ -46,12 +50,32 @@ def witness(folder: Path) -> FolderWitness | None:
     absolute = Path(os.path.abspath(folder))  # noqa: PTH100  (the name as the user sees it)
     return FolderWitness(
         name=LogText(absolute.name),
-        checkpoints=tuple(_checkpoints(folder, entries)),
+        checkpoints=_checkpoints(folder, entries),
         optimizer=_archive_state(folder, folder / "optimizer.pt"),
         preview_step=step,
         preview_images=images,
         whole=whole and listed,
     )
+
+
+class _Headers:
+    """Reads headers, as many as the limit allows."""
+
+    def __init__(self) -> None:
+        self._left = MAX_HEADERS
+
+    def read(self, path: Path) -> tuple[int, bytes | None] | None:
+        """The file's size and its header; no header if the file ends in it, None if it is too large to be read."""
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            head = file.read(8)
+            length = int.from_bytes(head, "little")
+            if len(head) < 8 or length > size - 8:
+                return size, None
+            if length > min(MAX_HEADER, self._left):
+                return None
+            self._left -= length
+            return size, file.read(length)
 
 
 def _list(folder: Path) -> tuple[list[str], bool]:
@@ -64,65 +88,74 @@ def _list(folder: Path) -> tuple[list[str], bool]:
     return names, True
 
 
-def _checkpoints(folder: Path, names: list[str]) -> Iterator[Checkpoint]:
+def _checkpoints(folder: Path, names: list[str]) -> tuple[Checkpoint, ...]:
     """The checkpoints by step, the numbered ones first; one in several files is as good as its worst file."""
     groups: dict[tuple[str, int | None], list[str]] = {}
     for name in names:
-        found = _WEIGHTS.fullmatch(name) or _WEIGHTS_FOLDER.fullmatch(name)
-        if found:
-            step = found["step"]
-            groups.setdefault((found["job"], int(step) if step else None), []).append(name)
+        match = _WEIGHTS.fullmatch(name) or _WEIGHTS_FOLDER.fullmatch(name)
+        if match:
+            step = match["step"]
+            groups.setdefault((match["job"], int(step) if step else None), []).append(name)
     ordered = sorted(groups, key=lambda key: (key[1] is None, key[1] or 0, natural(key[0])))
-    numbered = [key for key in ordered if key[1] is not None]
-    # any weights may lie here without a number: the run's own go first
-    own = {folder.name, *(job for job, _ in numbered)}
-    finals = sorted((key for key in ordered if key[1] is None), key=lambda key: key[0] not in own)
-    checked = {*numbered[-MAX_CHECKED:], *finals[:MAX_CHECKED]}
-    for key in ordered:
-        job, step = key
-        files = sorted(groups[key], key=natural)
-        states = [_state(folder, folder / name) for name in files] if key in checked else [(UNCHECKED, None)]
+    checked = _to_check(folder, ordered)
+    headers = _Headers()
+    found: list[Checkpoint] = []
+    # the latest first: where the limit ends the reading, the oldest stay unread
+    for job, step in reversed(ordered):
+        files = sorted(groups[job, step], key=natural)
+        looked = (job, step) in checked
+        states = [_state(folder, folder / name, headers) if looked else (UNCHECKED, None) for name in files]
         known = [state for state in states if state is not None]
         if known:
             worst = min((state for state, _ in known), key=_WORST.index)
-            told = next((step for _, step in known if step is not None), None)
-            yield Checkpoint(LogText(job), LogText(files[0]), told if step is None else step, step is None, worst)
+            told = next((at for _, at in known if at is not None), None) if step is None else step
+            found.append(Checkpoint(LogText(job), LogText(files[0]), told, step is None, worst))
+    return tuple(reversed(found))
 
 
-def _state(folder: Path, path: Path) -> tuple[str, int | None] | None:
+def _to_check(folder: Path, ordered: list[tuple[str, int | None]]) -> set[tuple[str, int | None]]:
+    """Of each name the latest; any weights may lie in the folder, so those named like it or numbered go first."""
+    by_job: dict[str, list[tuple[str, int | None]]] = {}
+    for key in ordered:
+        by_job.setdefault(key[0], []).append(key)
+    jobs = sorted(by_job, key=lambda job: (job != folder.name, by_job[job][0][1] is None))
+    return {key for job in jobs[:MAX_JOBS] for key in by_job[job][-MAX_CHECKED:]}
+
+
+def _state(folder: Path, path: Path, headers: _Headers) -> tuple[str, int | None] | None:
     """Whether a checkpoint is whole, and the step that its header tells; None for what is no checkpoint."""
     try:
         mode = path.stat().st_mode
         if not inside(folder, path):
             return None
         if stat.S_ISREG(mode):
-            return _file_state(path)
-        return _folder_state(path) if stat.S_ISDIR(mode) else None
+            return _file_state(path, headers)
+        return _folder_state(path, headers) if stat.S_ISDIR(mode) else None
     except OSError:
         return UNCHECKED, None
 
 
-def _file_state(path: Path) -> tuple[str, int | None] | None:
+def _file_state(path: Path, headers: _Headers) -> tuple[str, int | None]:
     """By the header of a safetensors file: its length, then JSON with the extent of each tensor."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            return EMPTY, None
-        head = file.read(8)
-        length = int.from_bytes(head, "little")
-        if len(head) < 8 or length > size - 8:
-            return TORN, None
-        if length > MAX_HEADER:
-            return UNCHECKED, None
-        raw = file.read(length)
+    found = headers.read(path)
+    if found is None:
+        return UNCHECKED, None
+    size, raw = found
+    if raw is None:
+        return TORN if size else EMPTY, None
     try:
-        header = json.loads(raw)
+        header = json.loads(raw, parse_int=_integer)
     except (ValueError, RecursionError):
         return TORN, None
     end = _extent(header)
     if end is None:
         return TORN, None
-    return (WHOLE if 8 + length + end == size else TORN), _told_step(header)
+    return (WHOLE if 8 + len(raw) + end == size else TORN), _told_step(header)
+
+
+def _integer(digits: str) -> int | None:
+    """To read a number of many digits takes time that grows with their square, and no file has such a size."""
+    return int(digits) if len(digits) <= MAX_DIGITS else None
 
 
 def _extent(header: object) -> int | None:
@@ -150,7 +183,7 @@ def _told_step(header: dict[str, object]) -> int | None:
     return int(found[1]) if found else None
 
 
-def _folder_state(path: Path) -> tuple[str, int | None] | None:
+def _folder_state(path: Path, headers: _Headers) -> tuple[str, int | None] | None:
     """A checkpoint that is a folder: AI Toolkit's own note must lie in it, and every file of weights be whole."""
     note = path / _META
     if not note.is_file() or note.is_symlink():
@@ -165,8 +198,7 @@ def _folder_state(path: Path) -> tuple[str, int | None] | None:
             return UNCHECKED, None
         for file in (Path(below) / name for name in files if name.endswith(".safetensors")):
             if file.is_file() and not file.is_symlink():
-                found = _file_state(file)
-                states.append(found[0] if found else UNCHECKED)
+                states.append(_file_state(file, headers)[0])
     return min(states, key=_WORST.index, default=TORN), None
 
 

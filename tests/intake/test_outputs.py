@@ -88,6 +88,19 @@ def test_a_header_too_large_to_read_is_not_judged(tmp_path: Path) -> None:
     assert told(tmp_path)[0][2] == "unchecked"
 
 
+def test_a_size_of_endless_digits_is_torn_at_once(tmp_path: Path) -> None:
+    head = b'{"w":{"data_offsets":[0,' + b"9" * 3_000_000 + b"]}}"
+    (tmp_path / "mugs_000000250.safetensors").write_bytes(len(head).to_bytes(8, "little") + head)
+    assert told(tmp_path)[0][2] == "torn"
+
+
+def test_all_headers_together_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in (250, 500):
+        weights(tmp_path / f"mugs_{step:09d}.safetensors")
+    monkeypatch.setattr(outputs, "MAX_HEADERS", 100)
+    assert [state for _, _, state in told(tmp_path)] == ["unchecked", "whole"]
+
+
 def test_one_in_two_files_is_as_good_as_the_worse(tmp_path: Path) -> None:
     weights(tmp_path / "mugs_000000250_high_noise.safetensors")
     weights(tmp_path / "mugs_000000250_low_noise.safetensors", cut=3)
@@ -181,3 +194,12 @@ def test_the_witness_is_the_same_in_whatever_order_files_were_made(tmp_path: Pat
             weights(tmp_path / str(index) / name)
         found.append(look(tmp_path / str(index)).checkpoints)
     assert found[0] == found[1]
+
+
+def test_many_other_weights_do_not_hide_the_runs_own(tmp_path: Path) -> None:
+    run = tmp_path / "mugs"
+    weights(run / "mugs_000000250.safetensors")
+    for index in range(60):
+        weights(run / f"other_{index}.safetensors")
+        weights(run / f"cups_{index + 900:09d}.safetensors")
+    assert [state for name, _, state in told(run) if name.startswith("mugs")] == ["whole"]
