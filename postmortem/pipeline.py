@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from postmortem.diagnosis import diagnose
+from postmortem.diagnosis.dating import TOOLKIT, date
+from postmortem.diagnosis.regressions import fitting, regression_facts
 from postmortem.jobconfig import ConfigText, effective
+from postmortem.knowledge.history import History
 from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, Notice, ScanResult, Suggestion
 from postmortem.remedies import plan
 from postmortem.scan import Lexicon, scan
@@ -64,8 +67,10 @@ def analyse(
     *,
     attempt: int | None = None,
     skipped_steps: Sequence[int] | None = None,
+    versions: History | None = None,
 ) -> Analysis:
-    """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says.
+    """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says;
+    `versions`, AI Toolkit's history, dates the log, which stays undated without it.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
@@ -81,6 +86,8 @@ def analyse(
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
     config = effective(chosen.dump, configs, lexicon.knowledge)
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
+    if versions is not None and diagnosis.trainer in (TOOLKIT, None):
+        diagnosis = _dated(diagnosis, scanned, chosen, lexicon, versions)
     suggestions, useless = plan(diagnosis, config, lexicon.knowledge)
     log = next(log for log in logs if log.name == scanned.source)
     others = tuple(
@@ -110,6 +117,22 @@ def analyse(
         not_helping=useless,
         ledger=ledger(diagnosis.memory_mib),
         warnings=(*config.warnings, *diagnosis.warnings, *others, *scanned.warnings, *repaired),
+    )
+
+
+def _dated(
+    diagnosis: Diagnosis, scanned: ScanResult, attempt: Attempt, lexicon: Lexicon, history: History
+) -> Diagnosis:
+    """`diagnosis` with the versions that the log can be of, and the known regressions that fit."""
+    dated, torch, notices = date(scanned.items, attempt, lexicon.knowledge, history)
+    found = fitting(diagnosis.facts, dated, torch, lexicon.knowledge, history)
+    return msgspec.structs.replace(
+        diagnosis,
+        facts={**diagnosis.facts, **regression_facts(found)},
+        warnings=(*diagnosis.warnings, *notices),
+        dated=dated,
+        torch=torch,
+        regressions=found,
     )
 
 

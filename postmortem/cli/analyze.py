@@ -42,6 +42,8 @@ def analyze(
     from postmortem.scan import Lexicon
 
     base = common.knowledge(pack)
+    from postmortem.knowledge.load import history
+
     common.check_language(base, lang)
     opened = _open(path, max_expanded, max_ratio, max_entries)
     configs = list(opened.configs)
@@ -53,7 +55,13 @@ def analyze(
     shown = printable_name(path)
     try:
         analysis = pipeline.analyse(
-            opened.source, logs, configs, Lexicon(base), attempt=attempt, skipped_steps=opened.skipped_steps()
+            opened.source,
+            logs,
+            configs,
+            Lexicon(base),
+            attempt=attempt,
+            skipped_steps=opened.skipped_steps(),
+            versions=history(),
         )
     except pipeline.NothingRecognised:
         raise Failure(
