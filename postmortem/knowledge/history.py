@@ -95,23 +95,21 @@ class History:
 
     def code(self, path: str, questions: Sequence[tuple[int, str]]) -> list[list[Range]]:
         """For each (line number, code line) of the file `path`: when that line of it read so."""
-        wanted = [(line - 1, _digest(code)) for line, code in questions]
+        wanted = [(_DIGEST * (line - 1), _digest(code)) for line, code in questions]
         found: list[list[Range]] = [[] for _ in questions]
-        lines: list[bytes] = []
+        lines = bytearray()
         changes = self._files[path]
         for place, change in enumerate(changes):
             for hunk in change.hunks:
-                raw = binascii.a2b_base64(hunk.added)
-                lines[hunk.start : hunk.start + hunk.removed] = [
-                    raw[at : at + _DIGEST] for at in range(0, len(raw), _DIGEST)
-                ]
+                start = _DIGEST * hunk.start
+                lines[start : start + _DIGEST * hunk.removed] = binascii.a2b_base64(hunk.added)
             after = changes[place + 1].index if place + 1 < len(changes) else None
             for ranges, (at, digest) in zip(found, wanted):
-                if 0 <= at < len(lines) and lines[at] == digest:
-                    start, end = self._range(change.index, after)
-                    if ranges and start <= ranges[-1][1]:
-                        start = min(ranges.pop()[0], start)
-                    ranges.append((start, end))
+                if at >= 0 and lines[at : at + _DIGEST] == digest:
+                    first, end = self._range(change.index, after)
+                    if ranges and first <= ranges[-1][1]:
+                        first = min(ranges.pop()[0], first)
+                    ranges.append((first, end))
         return found
 
     def _range(self, start: int, end: int | None) -> Range:
