@@ -74,20 +74,25 @@ class BarSpan(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One frame of a Python traceback, with the code line if the log shows it."""
+    """One frame of a Python traceback, with the code line if the log shows it; `number` is the line in the file."""
 
     place: Place
     path: LogText
     function: str
     code: LogText
+    number: int = 0
 
 
 class Traceback(msgspec.Struct, frozen=True):
-    """One Python traceback: its frames, outermost first, and the place of its exception line, if it came."""
+    """One Python traceback: its frames, outermost first, and the place of its exception line, if it came.
+
+    `doubled`: each of its lines came twice, as AI Toolkit's own log writer once did.
+    """
 
     place: Place
     frames: tuple[Frame, ...]
     exception: Event | None
+    doubled: bool = False
 
 
 class ConfigDump(msgspec.Struct, frozen=True):
@@ -227,6 +232,7 @@ class Attempt(msgspec.Struct, frozen=True):
     step_times: StepTimes | None
     buffered: bool
     bar_counts_completed: bool
+    bar_proves_count: bool
     skips_confirmed: bool
     excerpt_bars: bool
     resumed: bool
@@ -343,6 +349,41 @@ class Evidence(msgspec.Struct, frozen=True):
     source: str = ""
 
 
+class Clue(msgspec.Struct, frozen=True):
+    """A line that only versions of a certain time print; `id` is its entry, or `code_line` or `wording`."""
+
+    line: int
+    id: str
+
+
+class Dated(msgspec.Struct, frozen=True):
+    """Which versions of a program the log can be of: from `from_` until before `until`, None where open.
+
+    For AI Toolkit these are dates (UTC) with the commits of its main branch; for torch releases.
+    """
+
+    from_: str | None
+    until: str | None
+    clues: tuple[Clue, ...]
+    from_commit: str | None = None
+    until_commit: str | None = None
+    span: tuple[int, int] | None = None
+
+
+class RegressionFound(msgspec.Struct, frozen=True):
+    """A known regression whose symptoms hold; `inside` if the log's version is surely one of its own."""
+
+    id: str
+    program: str
+    inside: bool
+    from_: str | None
+    until: str | None
+    from_commit: str | None
+    until_commit: str | None
+    source: str
+    url: str
+
+
 class FactorFound(msgspec.Struct, frozen=True):
     """A circumstance that contributed, by its knowledge id."""
 
@@ -382,6 +423,9 @@ class Diagnosis(msgspec.Struct, frozen=True):
     warnings: tuple[Notice, ...] = ()
     suspects: tuple[BucketOdds, ...] = ()
     missing: tuple[str, ...] = ()
+    dated: Dated | None = None
+    torch: Dated | None = None
+    regressions: tuple[RegressionFound, ...] = ()
 
 
 class ConfigChange(msgspec.Struct, frozen=True):

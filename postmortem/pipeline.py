@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from postmortem.diagnosis import diagnose
+from postmortem.diagnosis.dating import TOOLKIT, date
+from postmortem.diagnosis.regressions import fitting, regression_facts
 from postmortem.jobconfig import ConfigText, effective
+from postmortem.knowledge.history import History
 from postmortem.model import (
     Attempt,
     Diagnosis,
@@ -78,8 +81,10 @@ def analyse(
     skipped_steps: Sequence[int] | None = None,
     folder: FolderWitness | None = None,
     database: JobDatabase | None = None,
+    versions: History | None = None,
 ) -> Analysis:
-    """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says.
+    """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says;
+    `versions`, AI Toolkit's history, dates the log, which stays undated without it.
 
     `folder` is what the run's folder holds, `database` the UI's jobs: both tell of the newest attempt of a job.
 
@@ -105,6 +110,8 @@ def analyse(
             configs = [*configs, ConfigText(database.name, row.config)]
     config = effective(chosen.dump, configs, lexicon.knowledge)
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
+    if versions is not None and diagnosis.trainer in (TOOLKIT, None):
+        diagnosis = _dated(diagnosis, scanned, chosen, lexicon, versions)
     suggestions, useless = plan(diagnosis, config, lexicon.knowledge)
     log = next(log for log in logs if log.name == scanned.source)
     others = tuple(
@@ -138,6 +145,22 @@ def analyse(
         ledger=ledger(diagnosis.memory_mib),
         kept=left,
         warnings=(*config.warnings, *diagnosis.warnings, *beside, *others, *scanned.warnings, *repaired),
+    )
+
+
+def _dated(
+    diagnosis: Diagnosis, scanned: ScanResult, attempt: Attempt, lexicon: Lexicon, history: History
+) -> Diagnosis:
+    """`diagnosis` with the versions that the log can be of, and the known regressions that fit."""
+    dated, torch, notices = date(scanned.items, attempt, lexicon.knowledge, history)
+    found = fitting(diagnosis.facts, dated, torch, lexicon.knowledge, history)
+    return msgspec.structs.replace(
+        diagnosis,
+        facts={**diagnosis.facts, **regression_facts(found)},
+        warnings=(*diagnosis.warnings, *notices),
+        dated=dated,
+        torch=torch,
+        regressions=found,
     )
 
 

@@ -48,6 +48,8 @@ def analyze(
     from postmortem.scan import Lexicon
 
     base = common.knowledge(pack)
+    from postmortem.knowledge.load import history
+
     common.check_language(base, lang)
     opened = _open(path, max_expanded, max_ratio, max_entries)
     configs = list(opened.configs)
@@ -68,6 +70,7 @@ def analyze(
             skipped_steps=opened.skipped_steps(),
             folder=opened.witness(),
             database=database,
+            versions=history(),
         )
     except pipeline.NothingRecognised:
         raise Failure(

@@ -2,7 +2,8 @@
 
 Paths, besides every setting's effective value (`train.batch_size`, `model.low_vram`, …):
 
-- `failure.kind|resource|phase|class|signature|step`, `failure.call` (the code line of the innermost own frame)
+- `failure.kind|resource|phase|class|signature|step`, `failure.call` (the code line of the innermost own frame),
+  `failure.inner_call` (that of the innermost frame of all)
 - `run.trainer|family|arch|risk|outcome|media|edit|backend|good_steps|resumed|skips|after_preview|baseline_done|
   oom_caught_era|device_full_elsewhere|config_known|train_era`
 - `memory.*` (MiB, the contract's names) and `memory.other_share|allocated_share|own_share|unaccounted`,

@@ -95,6 +95,7 @@ def _facts(
             "failure.signature": cause.signature,
             "failure.step": cause.step,
             "failure.call": attempt.end_frame.code.reveal() if attempt.end_frame else None,
+            "failure.inner_call": _inner_call(attempt),
             "run.trainer": trainer,
             "run.family": family.id if family else None,
             "run.arch": arch,
@@ -116,6 +117,12 @@ def _facts(
         }
     )
     return known
+
+
+def _inner_call(attempt: Attempt) -> str | None:
+    """The code line of the innermost frame, whoever's it is."""
+    traceback = attempt.end.traceback
+    return traceback.frames[-1].code.reveal() or None if traceback and traceback.frames else None
 
 
 def _backend(signature: str | None) -> str | None:

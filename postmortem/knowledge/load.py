@@ -15,7 +15,19 @@ from typing import Any
 import msgspec
 
 from postmortem import __version__
-from postmortem.knowledge.schema import ClassEntry, Factor, Family, Knowledge, Pattern, Redaction, Remedy, Setting
+from postmortem.knowledge.history import History, history_in
+from postmortem.knowledge.schema import (
+    ClassEntry,
+    Dating,
+    Factor,
+    Family,
+    Knowledge,
+    Pattern,
+    Redaction,
+    Regression,
+    Remedy,
+    Setting,
+)
 
 SECTIONS: dict[str, Any] = {
     "patterns": Pattern,
@@ -25,6 +37,8 @@ SECTIONS: dict[str, Any] = {
     "factors": Factor,
     "classes": ClassEntry,
     "redactions": Redaction,
+    "datings": Dating,
+    "regressions": Regression,
 }
 MAX_BYTES = 4_000_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")
@@ -72,6 +86,11 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
     if stored:
         _store(stored, msgspec.json.encode(knowledge))
     return knowledge
+
+
+def history() -> History:
+    """The built-in tables of AI Toolkit's history, each read when first needed."""
+    return history_in(home())
 
 
 def _compile(files: list[tuple[Path, str, bytes]], key: str) -> Knowledge:

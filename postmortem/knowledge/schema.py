@@ -172,6 +172,45 @@ class Factor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     weight: int = 0
 
 
+Program = Literal["ai-toolkit", "torch"]
+"""Whose version: AI Toolkit's is a date and a commit of its main branch, torch's a release."""
+
+
+class Dating(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"from_": "from"}):
+    """Something in a log that only versions of a certain time print.
+
+    It holds where an event of one of `patterns` came, or (`observed`) where the scan saw a habit; `exception`
+    and `contains` narrow it. `from` is the first date or release that can, `until` the first that cannot
+    again; the commits are those of AI Toolkit's main branch.
+    """
+
+    id: str
+    program: Program
+    source: str
+    patterns: tuple[str, ...] = ()
+    observed: Literal["bar_last_step", "bar_completed", "stderr_doubled"] | None = None
+    exception: str | None = None
+    contains: str | None = None
+    from_: str | None = None
+    until: str | None = None
+    from_commit: str | None = None
+    until_commit: str | None = None
+
+
+class Regression(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"from_": "from"}):
+    """Versions that fail where others run the same job: `symptoms` are lists of conditions, one of which must hold."""
+
+    id: str
+    program: Program
+    symptoms: tuple[tuple[str, ...], ...]
+    source: str
+    url: str
+    from_: str | None = None
+    until: str | None = None
+    from_commit: str | None = None
+    until_commit: str | None = None
+
+
 class ClassEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One failure class, kind or warning that `explain` can describe."""
 
@@ -202,3 +241,5 @@ class Knowledge(msgspec.Struct, frozen=True):
     classes: tuple[ClassEntry, ...]
     redactions: tuple[Redaction, ...]
     texts: dict[str, dict[str, str]]
+    datings: tuple[Dating, ...] = ()
+    regressions: tuple[Regression, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any
 
 from postmortem import __version__
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Notice, Place, Suggestion, Value
+from postmortem.model import Attempt, Dated, Notice, Place, RegressionFound, Suggestion, Value
 from postmortem.pipeline import Analysis
 from postmortem.report import document as doc
 from postmortem.report.settings import that_matter
@@ -46,6 +46,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             safe_checkpoint=analysis.kept.checkpoint,
             safe_source=analysis.kept.source,
             outcome=diagnosis.outcome,
+            dated=_dated(diagnosis.dated),
+            torch=_torch(diagnosis.torch),
         ),
         failure=_failure(analysis, texts),
         memory=doc.Memory(
@@ -92,7 +94,43 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             for path, value, source, line, first in that_matter(analysis, knowledge)
         ],
         capture=[doc.CaptureItem(id=item, text=texts(f"capture.{item}")) for item in diagnosis.missing],
+        regressions=[_regression(item, texts) for item in diagnosis.regressions],
         lang=lang,
+    )
+
+
+def _dated(dated: Dated | None) -> doc.DatedPart | None:
+    if dated is None:
+        return None
+    return doc.DatedPart(
+        from_=dated.from_,
+        until=dated.until,
+        from_commit=dated.from_commit,
+        until_commit=dated.until_commit,
+        clues=[doc.ClueItem(line=clue.line, id=clue.id) for clue in dated.clues],
+    )
+
+
+def _torch(dated: Dated | None) -> doc.TorchPart | None:
+    if dated is None:
+        return None
+    clues = [doc.ClueItem(line=clue.line, id=clue.id) for clue in dated.clues]
+    return doc.TorchPart(from_=dated.from_, until=dated.until, clues=clues)
+
+
+def _regression(item: RegressionFound, texts: Texts) -> doc.RegressionItem:
+    return doc.RegressionItem(
+        id=item.id,
+        program=item.program,
+        standing="inside" if item.inside else "possible",
+        from_=item.from_,
+        until=item.until,
+        from_commit=item.from_commit,
+        until_commit=item.until_commit,
+        what=texts(f"regression.{item.id}.what"),
+        do=texts(f"regression.{item.id}.do"),
+        source=item.source,
+        url=item.url,
     )
 
 
@@ -136,6 +174,10 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
         for change in item.changes
         if (value := analysis.config.values.get(change.path)) is not None and value.line and value.source == "log"
     }
+    if item.id == "change_toolkit_version" and item.why == "inside":
+        program = item.facts.get("regression.program")
+        told = analysis.diagnosis.torch if program == "torch" else analysis.diagnosis.dated
+        lines.update(clue.line for clue in (told.clues if told else ()))
     return doc.RemedyItem(
         rank=item.rank,
         id=item.id,

@@ -38,6 +38,49 @@ class Input(_Part, frozen=True, kw_only=True):
     attempt: int
 
 
+class ClueItem(_Part, frozen=True, kw_only=True):
+    """A line that only versions of a certain time print; `id` is the clue's entry, `code_line` or `wording`."""
+
+    line: int
+    id: str
+
+
+class DatedPart(_Part, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """The versions of AI Toolkit that the log can be of, as dates (UTC) and commits of its main branch:
+    from `from` until before `until`, null where the log leaves it open."""
+
+    from_: str | None
+    until: str | None
+    from_commit: str | None
+    until_commit: str | None
+    clues: list[ClueItem]
+
+
+class TorchPart(_Part, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """The releases of torch that the log can be of: from `from` until before `until`."""
+
+    from_: str | None
+    until: str | None
+    clues: list[ClueItem]
+
+
+class RegressionItem(_Part, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """A known regression whose symptoms this failure shows; `standing` is `inside` where the log's version is surely
+    one of its own, `possible` where it may be."""
+
+    id: str
+    program: str
+    standing: str
+    from_: str | None
+    until: str | None
+    from_commit: str | None
+    until_commit: str | None
+    what: str
+    do: str
+    source: str
+    url: str
+
+
 class Run(_Part, frozen=True, kw_only=True):
     """The run as far as the log tells; steps are AI Toolkit's own 0-based step numbers.
 
@@ -57,6 +100,8 @@ class Run(_Part, frozen=True, kw_only=True):
     safe_checkpoint: LogText | None
     safe_source: str | None
     outcome: str
+    dated: DatedPart | None
+    torch: TorchPart | None
 
 
 class EvidenceItem(_Part, frozen=True, kw_only=True):
@@ -267,4 +312,5 @@ class Report(_Part, frozen=True, kw_only=True):
     suspects_fit: bool | None
     settings: list[SettingRow]
     capture: list[CaptureItem]
+    regressions: list[RegressionItem]
     lang: str

@@ -109,7 +109,7 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
 def _facts(report: Report, texts: Texts) -> RenderableType:
     table = _grid(8)
     run = report.run
-    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, run.trainer]
+    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, trainer_line(report, texts)]
     if report.input.attempts > 1:
         names.append(texts("word.attempt_of", {"attempt": report.input.attempt, "attempts": report.input.attempts}))
     table.add_row(
@@ -127,6 +127,18 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
     for line in note_lines(report, texts):
         table.add_row(_label(texts("section.note")), Text(line))
     return table
+
+
+def trainer_line(report: Report, texts: Texts) -> str | None:
+    """The program, with the dates between which its version lies where the log tells."""
+    dated = report.run.dated
+    if dated is None:
+        return report.run.trainer
+    if dated.from_ is None or dated.until is None:
+        key = "word.dated_until" if dated.from_ is None else "word.dated_since"
+    else:
+        key = "word.dated_day" if dated.from_ == dated.until else "word.dated"
+    return texts(key, {"since": dated.from_, "until": dated.until})
 
 
 def note_lines(report: Report, texts: Texts) -> list[str]:

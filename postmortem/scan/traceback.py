@@ -15,6 +15,8 @@ class TracebackReader:
         self._source = source
         self._frames: list[Frame] = []
         self._start: Place | None = None
+        self._doubled = False
+        self._repeated = False
 
     @property
     def open(self) -> bool:
@@ -31,6 +33,7 @@ class TracebackReader:
         """One frame line. A doubled line (AI Toolkit's `--log` once wrote stderr twice) counts once."""
         path = event.groups["path"]
         function = event.groups["function"].reveal()
+        number = int(event.groups["line"].reveal())
         if self._start is None:
             self._start = event.place
         if self._frames:
@@ -41,9 +44,10 @@ class TracebackReader:
                 and not last.code
                 and last.place.line + 1 == event.place.line
             ):
+                self._repeated = True
                 return
         if len(self._frames) < MAX_FRAMES:
-            self._frames.append(Frame(event.place, path, function, LogText("")))
+            self._frames.append(Frame(event.place, path, function, LogText(""), number))
 
     def code(self, text: str) -> bool:
         """The line after a frame; True if it is that frame's code (deeper indented than a frame line)."""
@@ -53,15 +57,15 @@ class TracebackReader:
         half = len(code) // 2
         if len(code) % 2 == 0 and code[:half] == code[half:]:
             code = code[:half]
+            self._doubled = self._doubled or self._repeated
         last = self._frames[-1]
-        self._frames[-1] = Frame(last.place, last.path, last.function, LogText(code[:400]))
+        self._frames[-1] = Frame(last.place, last.path, last.function, LogText(code[:400]), last.number)
         return True
 
     def close(self, exception: Event) -> Traceback:
         """The exception line has come."""
-        done = Traceback(self._start or exception.place, tuple(self._frames), exception)
-        self._frames = []
-        self._start = None
+        done = Traceback(self._start or exception.place, tuple(self._frames), exception, self._doubled)
+        self._forget()
         return done
 
     def end(self) -> Traceback | None:
@@ -69,7 +73,12 @@ class TracebackReader:
         if not self._frames:
             self._start = None
             return None
-        done = Traceback(self._start or self._frames[0].place, tuple(self._frames), None)
+        done = Traceback(self._start or self._frames[0].place, tuple(self._frames), None, self._doubled)
+        self._forget()
+        return done
+
+    def _forget(self) -> None:
         self._frames = []
         self._start = None
-        return done
+        self._doubled = False
+        self._repeated = False

@@ -142,6 +142,15 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
             yield from check(remedy.id, rule.when)
         for change in remedy.changes:
             yield from check(remedy.id, change.when)
+    for regression in knowledge.regressions:
+        for symptoms in regression.symptoms:
+            yield from check(regression.id, symptoms)
+    known = {pattern.id for pattern in knowledge.patterns}
+    for dating in knowledge.datings:
+        for pattern in set(dating.patterns) - known:
+            yield f"{dating.id}: dates by {pattern}, which no entry is"
+        if not (dating.patterns or dating.observed or dating.exception):
+            yield f"{dating.id}: says nothing to date by"
     settings = {setting.path for setting in knowledge.settings}
     for remedy in knowledge.remedies:
         for change in remedy.changes:
@@ -150,7 +159,10 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
 
 
 def _sources(knowledge: Knowledge) -> Iterator[str]:
-    groups = (knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes)
+    groups = (
+        *(knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes),
+        *(knowledge.datings, knowledge.regressions),
+    )
     for entries in groups:
         for entry in entries:
             if not entry.source.strip():
@@ -172,6 +184,8 @@ def _needed(knowledge: Knowledge) -> Iterator[str]:
         yield f"{entry.what}.{entry.id}.explain"
     for remedy in knowledge.remedies:
         yield from _remedy_keys(remedy)
+    for regression in knowledge.regressions:
+        yield from (f"regression.{regression.id}.{part}" for part in ("what", "when", "do"))
 
 
 def _remedy_keys(remedy: Remedy) -> Iterator[str]:

@@ -83,6 +83,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         step_times=rates.step_times(main),
         buffered=placement.buffered,
         bar_counts_completed=placement.counts_completed,
+        bar_proves_count=placement.proves_count,
         skips_confirmed=placement.confirmed,
         excerpt_bars=placement.excerpt,
         resumed=resumed is not None,

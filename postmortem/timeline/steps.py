@@ -17,6 +17,8 @@ from postmortem.model import BarSpan, Event, Item
 
 MAX_UNPROVEN = 20_000
 MAX_SUSPECTS = 12
+SURE = 5
+"""Steps that the bar must have passed before its way of counting is proven."""
 DENSE = 1.5
 """Draws a step of a bar that nobody thinned out: a finished step is drawn twice."""
 
@@ -32,6 +34,8 @@ class Placement(msgspec.Struct, frozen=True):
     buffered: bool
     excerpt: bool
     counts_completed: bool
+    proves_count: bool = False
+    """Whether the bar itself shows how it counts, so that this is no default."""
 
 
 def main_description(items: Sequence[Item], job_name: str | None) -> str | None:
@@ -77,10 +81,15 @@ def place(
     excerpt = rewritten or spans[0].first_n > start_step or 2 * draws < passed + 1
     counts_completed = not (not excerpt and last.start_proofs > 1)
     offset = 0 if counts_completed else 1
+    # with no step lost, a bar that counts the step at work as done would have been drawn twice at its first count
+    plain = not excerpt and not banners and last.start_proofs == 1 and passed >= SURE and not last.unproven
     death = _death(last, start_step, offset, excerpt=excerpt, aborted=aborted, done=done)
 
     def found(steps: Sequence[int | None], *, extra: Sequence[int] = (), confirmed: bool, buffered: bool) -> Placement:
-        return Placement(tuple(steps), tuple(extra), last.last_n, death, confirmed, buffered, excerpt, counts_completed)
+        return Placement(
+            *(tuple(steps), tuple(extra), last.last_n, death, confirmed, buffered, excerpt, counts_completed),
+            proves_count=not counts_completed or plain,
+        )
 
     if not excerpt:
         counts = [count + offset for count in _expand(spans, last.total)]
