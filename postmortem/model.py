@@ -282,11 +282,32 @@ class FactorFound(msgspec.Struct, frozen=True):
 
 
 class BucketOdds(msgspec.Struct, frozen=True):
-    """How well one bucket's share of the batches fits the observed rate of skips."""
+    """One bucket's batches an epoch and its share of all; `odds` that its batches are among those that fail."""
 
     bucket: Bucket
     batches: int
     share: float
+    odds: float | None = None
+
+
+class Skips(msgspec.Struct, frozen=True):
+    """What the failed training steps say of the batch shapes. See diagnosis/odds.py.
+
+    `best` are the shapes that explain them best, `odds` the probability of just these, `fitting` how many sets of
+    shapes fit the number, `always` whether every whole epoch fits failing each time; `label` is the one shape that
+    can be named for every failure, or None.
+    """
+
+    rows: tuple[BucketOdds, ...]
+    failures: int
+    steps: int
+    best: tuple[BucketOdds, ...]
+    share: float
+    odds: float
+    fits: bool
+    fitting: int
+    always: bool
+    label: str | None
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -312,6 +333,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     facts: Mapping[str, Any]
     warnings: tuple[Notice, ...] = ()
     suspects: tuple[BucketOdds, ...] = ()
+    skips: Skips | None = None
     missing: tuple[str, ...] = ()
 
 

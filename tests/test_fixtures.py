@@ -44,6 +44,16 @@ def expected(name: str) -> dict[str, Any]:
     return value
 
 
+def at(value: Any, path: str) -> Any:
+    """What stands at a dotted path of a report, a number being a place in a list; a list of all for ``[].key``."""
+    for index, part in enumerate(path.split(".")):
+        if part == "[]":
+            rest = ".".join(path.split(".")[index + 1 :])
+            return [at(item, rest) for item in value]
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
+
+
 def test_there_are_enough_fixtures() -> None:
     assert len(NAMES) >= 25
 
@@ -65,6 +75,8 @@ def test_fixture_says_what_it_must(name: str, lexicon: Lexicon) -> None:
     if "first_remedy" in want:
         assert (ids[0] if ids else None) == want["first_remedy"]
     assert not set(ids) & set(want.get("never_remedies") or [])
+    for path, value in (want.get("also") or {}).items():
+        assert at(got, path) == value, path
     if "status" in want:
         assert int(got["failure"]["kind"] in MEMORY_KINDS) == want["status"]
 

@@ -60,6 +60,7 @@ def diagnose(
         facts=known,
         warnings=(*warnings, *wording.notices(attempt, cause, history, trainer)),
         suspects=classified.suspects,
+        skips=classified.skips,
         missing=tuple(wording.missing(attempt, config, cause, sizes, trainer)),
     )
 

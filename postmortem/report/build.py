@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from postmortem import __version__
+from postmortem.diagnosis.classify import bucket_odds
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Notice, Suggestion, Value
+from postmortem.model import Attempt, Notice, Oom, Suggestion, Value
 from postmortem.pipeline import Analysis
 from postmortem.report import document as doc
+from postmortem.report import skipped
 from postmortem.report.settings import that_matter
 from postmortem.report.texts import Texts
 from postmortem.text import LogText, printable
@@ -55,7 +57,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
                 phase=oom.phase,
                 caught=oom.caught,
                 signature=oom.pattern,
-                bucket=None,
+                bucket=_named(analysis, oom),
             )
             for oom in attempt.ooms[:MAX_OOMS]
         ],
@@ -84,6 +86,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             for odd in diagnosis.suspects
         ],
         suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
+        skips=skipped.part(analysis, texts),
         settings=[
             doc.SettingRow(path=path, value=_quoted(value), source=LogText(source), line=line, first_fix=first)
             for path, value, source, line, first in that_matter(analysis, knowledge)
@@ -184,15 +187,31 @@ def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
         sides.extend(side for side in found if isinstance(side, int))
     blocks = {bucket.block for bucket in analysis.attempt.buckets}
     fits = bool(blocks) and len(sides) == max(blocks)
+    weighed = analysis.diagnosis.skips
+    facts = analysis.diagnosis.facts
+    counted = weighed.rows if weighed else ()
+    if not counted and facts.get("job.batch_size") and not facts.get("job.regularisation"):
+        counted = bucket_odds(analysis.attempt.buckets, facts["job.batch_size"], facts.get("job.block_batches"))
+    rows = {(row.bucket.line, row.bucket.label): row for row in counted}
     return [
         doc.BucketItem(
             dataset=bucket.dataset,
             bucket=bucket.label,
             files=bucket.files,
             resolution=sides[bucket.block - 1] if fits and bucket.block else None,
+            batches=row.batches if row else None,
+            share=round(row.share, 4) if row else None,
+            odds=round(row.odds, 3) if row and row.odds is not None else None,
         )
         for bucket in analysis.attempt.buckets
+        for row in (rows.get((bucket.line, bucket.label)),)
     ]
+
+
+def _named(analysis: Analysis, oom: Oom) -> str | None:
+    """The bucket that failed, where only one can be meant."""
+    weighed = analysis.diagnosis.skips
+    return weighed.label if weighed is not None and oom.phase == "training_step" and oom.kind == "gpu_oom" else None
 
 
 def _timeline(attempt: Attempt) -> Iterator[doc.TimelineItem]:

@@ -110,12 +110,19 @@ class OomEvent(_Part, frozen=True, kw_only=True):
 
 
 class BucketItem(_Part, frozen=True, kw_only=True):
-    """One batch shape that the log lists."""
+    """One batch shape that the log lists.
+
+    `batches` an epoch and their `share` of all; `odds` that its batches are among those that failed (null where no
+    failed step can be weighed against the table).
+    """
 
     dataset: LogText
     bucket: str
     files: int
     resolution: int | None
+    batches: int | None = None
+    share: float | None = None
+    odds: float | None = None
 
 
 class SettingItem(_Part, frozen=True, kw_only=True):
@@ -221,6 +228,24 @@ class SuspectItem(_Part, frozen=True, kw_only=True):
     share: float
 
 
+class SkipsPart(_Part, frozen=True, kw_only=True):
+    """What the failed training steps say: how many of how many, whose batches probably, what was not learnt.
+
+    `buckets` are the shapes that explain them best, `share` theirs of all batches, `odds` of just these shapes,
+    `fits` whether the number fits that share. `files` of these shapes were probably never learnt, `files_share` of all.
+    """
+
+    failed: int
+    steps: int
+    buckets: list[str]
+    share: float | None
+    odds: float | None
+    fits: bool | None
+    files: int | None
+    files_share: float | None
+    says: list[Words]
+
+
 class CaptureItem(_Part, frozen=True, kw_only=True):
     """What to capture next time, because this log did not hold it."""
 
@@ -258,6 +283,7 @@ class Report(_Part, frozen=True, kw_only=True):
     will_not_help: list[UselessItem]
     suspects: list[SuspectItem]
     suspects_fit: bool | None
+    skips: SkipsPart | None
     settings: list[SettingRow]
     capture: list[CaptureItem]
     lang: str

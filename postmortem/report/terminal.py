@@ -128,7 +128,7 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
 
 def note_lines(report: Report, texts: Texts) -> list[str]:
     """What else the reader wants to know of the run: suspects, skipped steps, where a resume would start."""
-    lines = suspect_lines(report, texts)
+    lines = [encode.plain(item) for item in report.skips.says] if report.skips else []
     steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
     known = [str(step) for step in steps if step is not None]
     if known and len(steps) > 1:
@@ -177,16 +177,6 @@ def card_line(report: Report, texts: Texts) -> str | None:
     sold = card_class_gib(total)
     name = texts("word.card_class", {"size": sold}) + ", " if sold else ""
     return f"{name}{texts('memory.capacity')} {size(total)}"
-
-
-def suspect_lines(report: Report, texts: Texts) -> list[str]:
-    """The batch shapes that fit the observed rate of failures."""
-    if not report.suspects or not report.suspects_fit:
-        return []
-    names = ", ".join(f"{item.bucket} ({item.files})" for item in report.suspects[:4])
-    share = round(100 * sum(item.share for item in report.suspects), 1)
-    steps = sum(1 for event in report.oom_events if event.phase == "training_step")
-    return [texts("headline.more.suspects", {"steps": steps, "buckets": names, "share": f"{share:g}"})]
 
 
 def _settings(report: Report, texts: Texts) -> RenderableType:
