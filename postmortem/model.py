@@ -15,12 +15,22 @@ from postmortem.text import LogText
 
 
 # --- scan -------------------------------------------------------------------------------------------
+class Stamp(msgspec.Struct, frozen=True):
+    """A time that a line's prefix carries. `seconds` count from 1970 (`utc`, `local`), from 1 January (`yearless`),
+    from midnight (`clock`) or from boot (`uptime`): only stamps of one `kind` can be compared."""
+
+    seconds: float
+    kind: str
+    text: LogText
+
+
 class Place(msgspec.Struct, frozen=True):
-    """Where something stands: 1-based physical line, byte offset of the segment, and which file."""
+    """Where something stands: 1-based physical line, byte offset of the segment, and which file; when, if printed."""
 
     line: int
     offset: int
     source: str = ""
+    stamp: Stamp | None = None
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -50,7 +60,8 @@ class BarSpan(msgspec.Struct, frozen=True):
 
     `n` counts as the bar counts. `unproven` holds the half-open ranges of counts that the bar left
     without the sign of a finished step (a redraw at the same count, or a changed postfix). `samples`
-    are (n, elapsed seconds, line) at some of the draws, first and last included.
+    are (n, elapsed seconds, line) at some of the draws, first and last included; `walls` their times by the lines'
+    prefixes, empty where not all have one.
     """
 
     place: Place
@@ -62,6 +73,7 @@ class BarSpan(msgspec.Struct, frozen=True):
     draws: int
     unproven: tuple[tuple[int, int], ...] = ()
     samples: tuple[tuple[int, float, int], ...] = ()
+    walls: tuple[Stamp, ...] = ()
     postfix: LogText = LogText("")
     main: bool = False
     event: str | None = None
@@ -123,6 +135,7 @@ class ScanResult(msgspec.Struct, frozen=True):
     trainers: Mapping[str, tuple[int, Place]]
     warnings: tuple[Notice, ...] = ()
     last_text: LogText = LogText("")
+    last_stamp: Stamp | None = None
     excerpts: Mapping[int, LogText] = msgspec.field(default_factory=dict)
 
 
@@ -168,13 +181,17 @@ class Oom(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """From here on the program was in `phase`; `text` is the line that says so."""
+    """From here on the program was in `phase`; `text` is the line that says so.
+
+    `place` of a bar is its last draw; `since` is the time of its first.
+    """
 
     place: Place
     phase: str
     event: str
     text: LogText
     step: int | None = None
+    since: Stamp | None = None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -194,6 +211,17 @@ class StepTimes(msgspec.Struct, frozen=True):
     from_step: int
     place: Place
     text: LogText = LogText("")
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """Seconds: from the attempt's first line to its last, in each phase, from the last training bar to the last
+    line, and a step by the bar's clock and by the wall clock. None (or empty) where no line carries a time."""
+
+    whole_s: float | None = None
+    phases: tuple[tuple[str, float], ...] = ()
+    silent_s: float | None = None
+    bar_step_s: float | None = None
+    wall_step_s: float | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -233,6 +261,8 @@ class Attempt(msgspec.Struct, frozen=True):
     end_frame: Frame | None = None
     main_bar_place: Place | None = None
     main_bar_text: LogText = LogText("")
+    started: Stamp | None = None
+    pace: Pace = Pace()
     warnings: tuple[Notice, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from postmortem.diagnosis.cause import KERNEL, Cause
@@ -11,6 +11,9 @@ from postmortem.model import Attempt, JobConfig, Notice
 from postmortem.text import LogText
 
 MEMORY_KINDS = frozenset({"gpu_oom", "host_oom", "vram_spill"})
+
+STOOD_STILL_S = 600.0
+"""Silence after the last bar from which a log is said to have stood still."""
 
 
 def told(cause: Cause) -> bool:
@@ -95,6 +98,7 @@ def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer:
                 {"factor": round(times.after_s / times.before_s, 1), "step": times.from_step},
             )
         )
+    found.extend(_slow_clock(attempt))
     for note in attempt.notes:
         if note.event == "nan":
             found.append(Notice("nan_loss", note.place.line, {}))
@@ -105,6 +109,20 @@ def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer:
             found.append(Notice(f"swallowed_{oom.phase}" if known else "swallowed_other", oom.place.line, {}))
             break
     return [*found, *attempt.warnings]
+
+
+def _slow_clock(attempt: Attempt) -> Iterator[Notice]:
+    """What the times in front of the lines show that the bar does not."""
+    pace = attempt.pace
+    over = attempt.end.outcome in ("failed", "killed", "incomplete")
+    if over and attempt.phase == "training_step" and (pace.silent_s or 0) >= STOOD_STILL_S:
+        usual = pace.bar_step_s or 0
+        if (pace.silent_s or 0) >= 5 * usual:
+            line = attempt.main_bar_place.line if attempt.main_bar_place else None
+            yield Notice("stood_still", line, {"minutes": round((pace.silent_s or 0) / 60)})
+    bar, wall = pace.bar_step_s, pace.wall_step_s
+    if bar is not None and wall is not None and wall >= 1.5 * bar + 1:
+        yield Notice("wall_slower", None, {"bar_s": round(bar, 1), "wall_s": round(wall, 1)})
 
 
 def missing(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Notice, Oom, Suggestion, Value
+from postmortem.model import Notice, Oom, Suggestion, Value
 from postmortem.pipeline import Analysis
+from postmortem.report import chronicle, skipped
 from postmortem.report import document as doc
-from postmortem.report import skipped
 from postmortem.report.settings import that_matter
 from postmortem.report.texts import Texts
 from postmortem.text import LogText, printable
 
-MAX_TIMELINE = 400
 MAX_OOMS = 2000
 
 
@@ -67,7 +65,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             values={path: _setting(value) for path, value in sorted(analysis.config.values.items())},
         ),
         remedies=[_remedy(item, analysis, texts) for item in analysis.suggestions],
-        timeline=list(_timeline(attempt)),
+        timeline=list(chronicle.rows(attempt)),
+        pace=chronicle.pace(attempt),
         ledger=_ledger(analysis),
         forecast=None,
         warnings=[_warning(item, texts) for item in analysis.warnings],
@@ -212,50 +211,6 @@ def _named(analysis: Analysis, oom: Oom) -> str | None:
     """The bucket that failed, where only one can be meant."""
     weighed = analysis.diagnosis.skips
     return weighed.label if weighed is not None and oom.phase == "training_step" and oom.kind == "gpu_oom" else None
-
-
-def _timeline(attempt: Attempt) -> Iterator[doc.TimelineItem]:
-    rows: list[tuple[int, doc.TimelineItem]] = []
-    last: tuple[str, str] | None = None
-    for stage in attempt.stages:
-        key = (stage.phase, stage.event)
-        item = doc.TimelineItem(
-            line=stage.place.line, step=stage.step, phase=stage.phase, event=stage.event, text=stage.text
-        )
-        if key == last and rows:
-            rows[-1] = (stage.place.offset, item)
-        else:
-            rows.append((stage.place.offset, item))
-        last = key
-    for oom in attempt.ooms:
-        event = (
-            "oom_skipped" if oom.caught and oom.phase == "training_step" else "oom_swallowed" if oom.caught else "oom"
-        )
-        rows.append(
-            (
-                oom.place.offset,
-                doc.TimelineItem(line=oom.place.line, step=oom.step, phase=oom.phase, event=event, text=oom.text),
-            )
-        )
-    end = attempt.end
-    if end.event is not None and not any(oom.place == end.event.place for oom in attempt.ooms):
-        rows.append(
-            (
-                end.event.place.offset,
-                doc.TimelineItem(
-                    line=end.event.place.line,
-                    step=attempt.end_step,
-                    phase=attempt.end_phase,
-                    event=end.event.role,
-                    text=end.event.text,
-                ),
-            )
-        )
-    rows.sort(key=lambda row: row[0])
-    kept = [item for _, item in rows]
-    if len(kept) > MAX_TIMELINE:
-        kept = [*kept[: MAX_TIMELINE // 2], *kept[-MAX_TIMELINE // 2 :]]
-    yield from kept
 
 
 def _ledger(analysis: Analysis) -> doc.LedgerPart:

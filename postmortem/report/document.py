@@ -187,14 +187,40 @@ class UselessItem(_Part, frozen=True, kw_only=True):
     why: Words
 
 
+class TimePart(_Part, frozen=True, kw_only=True):
+    """A time in front of a line: as printed, and in seconds from the attempt's first such line."""
+
+    elapsed_s: float | None
+    printed: LogText
+
+
 class TimelineItem(_Part, frozen=True, kw_only=True):
-    """One thing that happened."""
+    """One thing that happened; `time` where its line carries one."""
 
     line: int
     step: int | None
     phase: str
     event: str
     text: LogText
+    time: TimePart | None = None
+
+
+class PhaseTime(_Part, frozen=True, kw_only=True):
+    """How long a phase took, seconds."""
+
+    phase: str
+    seconds: float
+
+
+class PacePart(_Part, frozen=True, kw_only=True):
+    """Seconds: the whole attempt, from the last training bar to the last line, a step by the bar's clock and by the
+    wall clock. All but `bar_step_s` need lines that carry a time."""
+
+    total_s: float | None
+    silent_s: float | None
+    bar_step_s: float | None
+    wall_step_s: float | None
+    phases: list[PhaseTime]
 
 
 class LedgerPart(_Part, frozen=True, kw_only=True):
@@ -284,6 +310,7 @@ class Report(_Part, frozen=True, kw_only=True):
     suspects: list[SuspectItem]
     suspects_fit: bool | None
     skips: SkipsPart | None
+    pace: PacePart
     settings: list[SettingRow]
     capture: list[CaptureItem]
     lang: str

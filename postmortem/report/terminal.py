@@ -129,6 +129,9 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
 def note_lines(report: Report, texts: Texts) -> list[str]:
     """What else the reader wants to know of the run: suspects, skipped steps, where a resume would start."""
     lines = [encode.plain(item) for item in report.skips.says] if report.skips else []
+    if report.pace.total_s and report.pace.phases:
+        named = [f"{texts(f'phase.{item.phase}.title')} {_clock(item.seconds)}" for item in report.pace.phases]
+        lines.append(texts("word.took", {"whole": _clock(report.pace.total_s), "phases": ", ".join(named)}))
     steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
     known = [str(step) for step in steps if step is not None]
     if known and len(steps) > 1:
@@ -139,6 +142,12 @@ def note_lines(report: Report, texts: Texts) -> list[str]:
     if report.run.last_saved_step is not None and report.run.outcome in ("failed", "killed", "incomplete"):
         lines.append(texts("word.safe", {"step": report.run.last_saved_step}))
     return lines
+
+
+def _clock(seconds: float) -> str:
+    """``H:MM:SS``."""
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def when_label(report: Report) -> str:
