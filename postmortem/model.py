@@ -204,13 +204,24 @@ class End(msgspec.Struct, frozen=True):
 
 
 class StepTimes(msgspec.Struct, frozen=True):
-    """Seconds per step before and after a lasting change, worked out from the bar's own clock."""
+    """Seconds per step before and after a change, worked out from the bar's own clock.
+
+    `lasting`: slow to the end of the log; else from `from_step` to `to_step` only. `lost_s` is what it cost.
+    """
 
     before_s: float
     after_s: float
     from_step: int
     place: Place
     text: LogText = LogText("")
+    to_step: int = 0
+    lost_s: float = 0.0
+    lasting: bool = True
+
+    @property
+    def factor(self) -> float:
+        """How many times slower."""
+        return self.after_s / self.before_s
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -250,6 +261,7 @@ class Attempt(msgspec.Struct, frozen=True):
     sample_steps: tuple[int, ...]
     last_saved_step: int | None
     step_times: StepTimes | None
+    slow_stretch: StepTimes | None
     buffered: bool
     bar_counts_completed: bool
     skips_confirmed: bool
@@ -262,6 +274,7 @@ class Attempt(msgspec.Struct, frozen=True):
     main_bar_place: Place | None = None
     main_bar_text: LogText = LogText("")
     started: Stamp | None = None
+    last_text: LogText = LogText("")
     pace: Pace = Pace()
     warnings: tuple[Notice, ...] = ()
 

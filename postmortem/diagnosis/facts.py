@@ -4,7 +4,8 @@ Paths, besides every setting's effective value (`train.batch_size`, `model.low_v
 
 - `failure.kind|resource|phase|class|signature|step`, `failure.call` (the code line of the innermost own frame)
 - `run.trainer|family|arch|risk|outcome|media|edit|backend|good_steps|resumed|skips|after_preview|baseline_done|
-  oom_caught_era|device_full_elsewhere|config_known|train_era`
+  oom_caught_era|device_full_elsewhere|config_known|train_era|on_windows|on_wsl|on_linux|on_container|
+  on_kubernetes|on_slurm|on_macos|can_spill` (see platform.py)
 - `memory.*` (MiB, the contract's names) and `memory.other_share|allocated_share|own_share|unaccounted`,
   `memory.spilled` (allocated exceeds the card), `memory.fragmented` (the request would fit into what is
   reserved but unallocated)

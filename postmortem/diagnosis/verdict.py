@@ -8,6 +8,7 @@ from typing import Any
 from postmortem.diagnosis import conditions, evidence, facts, memory, wording
 from postmortem.diagnosis.cause import KERNEL, Cause, cause_of
 from postmortem.diagnosis.classify import Classified, classify
+from postmortem.diagnosis.platform import platform_facts
 from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Attempt, Diagnosis, FactorFound, JobConfig
 
@@ -21,9 +22,11 @@ def diagnose(
 ) -> Diagnosis:
     """The diagnosis of `attempt` under `config`; `history` are the earlier attempts of the same job."""
     family, arch = facts.family_of(config, attempt, knowledge)
-    cause = cause_of(attempt)
+    where = platform_facts(attempt, config, knowledge)
+    cause = cause_of(attempt, where.get("run.can_spill"))
     sizes, warnings = memory.sizes_of(cause.oom, attempt.notes)
     known = _facts(attempt, config, family, arch, trainer, sizes, cause)
+    known.update(where)
     classified = _class_of(cause, attempt, known)
     known["run.bucket_fits"] = classified.fits
     # validation runs without gradients at its own resolution: nothing that lightens a training step touches it
@@ -58,7 +61,7 @@ def diagnose(
         trainer=trainer,
         outcome=attempt.end.outcome,
         facts=known,
-        warnings=(*warnings, *wording.notices(attempt, cause, history, trainer)),
+        warnings=(*warnings, *wording.notices(attempt, cause, history, trainer, where)),
         suspects=classified.suspects,
         skips=classified.skips,
         missing=tuple(wording.missing(attempt, config, cause, sizes, trainer)),

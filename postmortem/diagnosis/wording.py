@@ -58,7 +58,9 @@ def headline(
     return key, values
 
 
-def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer: str | None) -> list[Notice]:
+def notices(
+    attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer: str | None, where: Mapping[str, Any]
+) -> list[Notice]:
     found: list[Notice] = []
     skipped = any(oom.caught and oom.phase == "training_step" for oom in attempt.ooms)
     for earlier in history:
@@ -89,15 +91,7 @@ def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer:
         found.append(Notice("thinned_bars", None, {}))
     if cause.kind == "not_memory" and any(oom.kind == "gpu_oom" for oom in attempt.ooms):
         found.append(Notice("skips_before_other_error", None, {"count": sum(1 for oom in attempt.ooms if oom.caught)}))
-    if cause.kind == "none" and attempt.step_times is not None:
-        times = attempt.step_times
-        found.append(
-            Notice(
-                "slowdown",
-                times.place.line,
-                {"factor": round(times.after_s / times.before_s, 1), "step": times.from_step},
-            )
-        )
+    found.extend(_slowdown(attempt, cause, where.get("run.can_spill")))
     found.extend(_slow_clock(attempt))
     for note in attempt.notes:
         if note.event == "nan":
@@ -109,6 +103,28 @@ def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer:
             found.append(Notice(f"swallowed_{oom.phase}" if known else "swallowed_other", oom.place.line, {}))
             break
     return [*found, *attempt.warnings]
+
+
+def _slowdown(attempt: Attempt, cause: Cause, can_spill: bool | None) -> Iterator[Notice]:
+    """Steps that became slow, where that is not the verdict itself; what it cost, where it is."""
+    times = attempt.step_times or attempt.slow_stretch
+    if times is None:
+        return
+    hours = times.lost_s / 3600
+    values = {
+        "factor": round(times.factor, 1),
+        "step": times.from_step,
+        "to_step": times.to_step,
+        "hours": round(hours, 1) if hours >= 1 else round(hours, 2),
+        "before_s": round(times.before_s, 1),
+        "after_s": round(times.after_s, 1),
+    }
+    if cause.kind == "vram_spill":
+        yield Notice("spill_cost", times.place.line, values)
+        return
+    yield Notice("slowdown" if times.lasting else "slow_stretch", times.place.line, values)
+    place = "cannot_spill" if can_spill is False else "can_spill" if can_spill else "may_spill"
+    yield Notice(f"slowdown_{place}", None, {})
 
 
 def _slow_clock(attempt: Attempt) -> Iterator[Notice]:

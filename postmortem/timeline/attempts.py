@@ -50,6 +50,8 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
     caught = sum(1 for oom in found if oom.caught and oom.phase == "training_step")
     end_phase, end_step = _at_end(end, items, name, stages, placement, lexicon)
     started = clock.first_stamp(items)
+    slow = rates.step_times(main)
+    whole = items[-1] is scanned.items[-1]
     last_bar = placement.last_bar
     done = max(0, (last_bar or 0) - start + (1 if main and main[-1].last_proven and not placement.excerpt else 0))
     good = max(0, done - caught)
@@ -78,7 +80,8 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         save_steps=saves,
         sample_steps=_sample_steps(stages, main),
         last_saved_step=_last_saved(items),
-        step_times=rates.step_times(main),
+        step_times=slow if slow is not None and slow.lasting else None,
+        slow_stretch=slow if slow is not None and not slow.lasting else None,
         buffered=placement.buffered,
         bar_counts_completed=placement.counts_completed,
         skips_confirmed=placement.confirmed,
@@ -91,7 +94,8 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         main_bar_place=main[-1].last_place if main else None,
         main_bar_text=_bar_text(main[-1]) if main else LogText(""),
         started=started,
-        pace=clock.pace(items, stages, name, started, scanned.last_stamp if items[-1] is scanned.items[-1] else None),
+        last_text=scanned.last_text if whole else LogText(""),
+        pace=clock.pace(items, stages, name, started, scanned.last_stamp if whole else None),
     )
 
 
