@@ -273,6 +273,8 @@ class Attempt(msgspec.Struct, frozen=True):
     end_frame: Frame | None = None
     main_bar_place: Place | None = None
     main_bar_text: LogText = LogText("")
+    closing: tuple[Event, ...] = ()
+    """What was printed on how the process ended: kills, crashes, exit codes."""
     started: Stamp | None = None
     last_text: LogText = LogText("")
     pace: Pace = Pace()

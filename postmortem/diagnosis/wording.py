@@ -7,6 +7,7 @@ from typing import Any
 
 from postmortem.diagnosis.cause import KERNEL, Cause
 from postmortem.diagnosis.classify import Classified
+from postmortem.diagnosis.codes import meaning_of
 from postmortem.model import Attempt, JobConfig, Notice
 from postmortem.text import LogText
 
@@ -43,6 +44,8 @@ def headline(
         key = f"{cause.kind}.{attempt.end.outcome}"
         if any(note.event == "nan" for note in attempt.notes):
             key = f"{cause.kind}.nan"
+        elif cause.kind == "none" and attempt.end.event is not None and attempt.end.event.reason == "scheduler":
+            key = "none.scheduler"
     times = attempt.step_times
     values = {
         "phase": cause.phase,
@@ -93,6 +96,10 @@ def notices(
         found.append(Notice("skips_before_other_error", None, {"count": sum(1 for oom in attempt.ooms if oom.caught)}))
     found.extend(_slowdown(attempt, cause, where.get("run.can_spill")))
     found.extend(_slow_clock(attempt))
+    decoded = meaning_of(attempt) if attempt.end.outcome in ("failed", "killed", "stopped") else None
+    if decoded is not None and cause.kind in ("unknown", "host_oom", "none"):
+        meaning, code, line = decoded
+        found.append(Notice(f"exit_{meaning}", line, {"code": LogText(code)}))
     for note in attempt.notes:
         if note.event == "nan":
             found.append(Notice("nan_loss", note.place.line, {}))
@@ -141,8 +148,29 @@ def _slow_clock(attempt: Attempt) -> Iterator[Notice]:
         yield Notice("wall_slower", None, {"bar_s": round(bar, 1), "wall_s": round(wall, 1)})
 
 
+SYSTEMS = ("kubernetes", "slurm", "wsl", "windows", "container", "linux")
+"""Where a check differs, the most particular first."""
+
+
+def _checks(cause: Cause, known: Mapping[str, Any]) -> list[str]:
+    """The one check for each system that the log's own evidence allows that settles who ended the process."""
+    found = [system for system in SYSTEMS if known.get(f"run.on_{system}") is True]
+    if {"kubernetes", "slurm", "container"} & set(found):
+        found = [system for system in found if system != "linux"]
+    if "wsl" in found:
+        found = ["wsl"]
+    if found:
+        return [f"check_{system}" for system in found]
+    return ["kernel_log" if cause.kind == "host_oom" else "how_it_ended"]
+
+
 def missing(
-    attempt: Attempt, config: JobConfig, cause: Cause, sizes: Mapping[str, float | None], trainer: str | None
+    attempt: Attempt,
+    config: JobConfig,
+    cause: Cause,
+    sizes: Mapping[str, float | None],
+    trainer: str | None,
+    known: Mapping[str, Any],
 ) -> list[str]:
     """What the log does not say that would have helped, as ids of capture hints."""
     lacking: list[str] = []
@@ -156,10 +184,8 @@ def missing(
         )
     if cause.phase == "unknown":
         lacking.append("traceback")
-    if cause.kind == "host_oom" and attempt.end.outcome == "killed" and not told(cause):
-        lacking.append("kernel_log")
-    if cause.kind == "unknown":
-        lacking.append("how_it_ended")
+    if known.get("run.silent") or cause.kind == "unknown":
+        lacking.extend(_checks(cause, known))
     if attempt.buffered:
         lacking.append("unbuffered")
     if attempt.excerpt_bars and any(oom.caught and oom.phase == "training_step" for oom in attempt.ooms):

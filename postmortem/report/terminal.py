@@ -99,7 +99,7 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
         parts.append(Text(encode.terminal(failure.error, 300)))
     for factor in failure.factors[:2]:
         parts.append(Text(encode.plain(factor.text)))
-    if failure.kind == "unknown" and report.run.outcome == "incomplete":
+    if failure.kind == "unknown" and report.run.outcome == "incomplete" and not failure.factors:
         parts.append(Text(texts("headline.more.incomplete")))
     confidence = texts(f"word.confidence.{failure.confidence}")
     parts.append(Text(f"{texts('section.confidence')}: {confidence}", style="dim"))

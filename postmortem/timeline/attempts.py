@@ -93,6 +93,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         end_frame=frames.innermost_own(end.traceback) if end.traceback else None,
         main_bar_place=main[-1].last_place if main else None,
         main_bar_text=_bar_text(main[-1]) if main else LogText(""),
+        closing=tuple(i for i in items if isinstance(i, Event) and i.role in ("kill", "crash", "exit", "stop"))[-8:],
         started=started,
         last_text=scanned.last_text if whole else LogText(""),
         pace=clock.pace(items, stages, name, started, scanned.last_stamp if whole else None),
