@@ -13,7 +13,7 @@ only sometimes (unknown rate, all equally likely).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, inf, lgamma, log
+from math import exp, inf, lgamma, log, sqrt
 
 import msgspec
 
@@ -31,7 +31,11 @@ CERTAIN = 0.9
 """Odds at which one shape is named for an event, given at least two failures."""
 PLAUSIBLE = 0.2
 """Odds below which the best of bad explanations is none."""
-MAX_SHAPES = 400
+MAX_SHAPES = 80
+MAX_DRAWN = 200_000
+"""Batches drawn by a run; real ones are far below, and numbers out of a log can be anything."""
+SPREAD = 8.0
+"""Standard deviations on either side of the mean that are summed over."""
 
 
 class _Set(msgspec.Struct):
@@ -46,13 +50,16 @@ class _Set(msgspec.Struct):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What was observed: batches an epoch, batches a step, steps run, failures, and failures by epoch if known."""
+    """What was observed: batches an epoch, batches a step, steps run, failures."""
 
     total: int
     per_step: int
     steps: int
     failures: int
-    by_epoch: tuple[int, ...]
+    most: int | None
+    """The most failures in one epoch; None where a step is not known."""
+    even: int | None
+    """Failures in each whole epoch where all had the same number; None where they differ or are not known."""
 
     @property
     def whole(self) -> int:
@@ -78,13 +85,17 @@ def weigh(
     if not failing or not 1 < len(shapes) <= MAX_SHAPES or steps < len(failing):
         return None
     per_step = max(1, min(per_step, 1000))
-    seen = _Seen(total, per_step, steps, len(failing), _by_epoch(failing, start, per_step, total))
+    if steps * per_step > MAX_DRAWN:
+        return None
+    seen = _Seen(total, per_step, steps, len(failing), *_by_epoch(failing, start, steps, per_step, total))
     sets = _sets(shapes, total)
     for one in sets:
-        always, sometimes = _likelihoods(seen, one.batches)
+        possible = _possible(seen, one.batches)
+        drawn = _drawn(seen, one.batches) if possible else []
+        always, sometimes = _likelihoods(seen, one.batches, drawn)
         one.weight = one.prior * (ALWAYS * always + (1 - ALWAYS) * sometimes)
         one.always = always > 0 and seen.whole > 0
-        one.fits = _fits(seen, one.batches)
+        one.fits = possible and _fits(seen, drawn)
     whole = sum(one.weight for one in sets)
     ordinary = [one for one in sets if one.batches < total]
     best = max(ordinary, key=lambda one: one.weight)
@@ -131,53 +142,49 @@ def _sets(shapes: Sequence[tuple[BucketOdds, ...]], total: int) -> list[_Set]:
     return found
 
 
-def _by_epoch(failing: Sequence[int | None], start: int, per_step: int, total: int) -> tuple[int, ...]:
-    """Failures in each epoch that had any; empty where a step is not known."""
+def _by_epoch(
+    failing: Sequence[int | None], start: int, steps: int, per_step: int, total: int
+) -> tuple[int | None, int | None]:
+    """The most failures in one epoch, and the number that every whole epoch had, if one; None for what is not known."""
     counts: dict[int, int] = {}
     for step in failing:
         if step is None or step < start:
-            return ()
+            return None, None
         epoch = (step - start) * per_step // total
         counts[epoch] = counts.get(epoch, 0) + 1
-    return tuple(counts.get(epoch, 0) for epoch in range(max(counts) + 1)) if max(counts) < 100_000 else ()
+    whole = steps * per_step // total
+    inside = {count for epoch, count in counts.items() if epoch < whole}
+    if sum(epoch < whole for epoch in counts) < whole:
+        inside.add(0)
+    return max(counts.values()), inside.pop() if len(inside) == 1 else None
 
 
 def _possible(seen: _Seen, batches: int) -> bool:
     """Whether a set of `batches` an epoch can have given the failures at all: it is drawn no oftener."""
-    if seen.by_epoch and seen.per_step == 1:
-        return all(count <= batches for count in seen.by_epoch)
+    if seen.most is not None and seen.per_step == 1:
+        return seen.most <= batches
     return seen.failures <= batches * (seen.whole + (1 if seen.rest else 0))
 
 
-def _likelihoods(seen: _Seen, batches: int) -> tuple[float, float]:
+def _likelihoods(seen: _Seen, batches: int, numbers: Sequence[tuple[int, float]]) -> tuple[float, float]:
     """Probability of the failures if every batch of this set fails, and if some unknown share of them does."""
-    if not _possible(seen, batches):
-        return 0.0, 0.0
     always = sometimes = 0.0
-    for drawn, probability in _drawn(seen, batches):
+    for drawn, probability in numbers:
         if drawn == seen.failures:
             always = probability
         if drawn >= seen.failures:
             sometimes += probability / (drawn + 1)
-    if seen.per_step == 1 and seen.by_epoch and _uneven(seen, batches):
+    if seen.per_step == 1 and seen.most is not None and seen.whole and seen.even != batches:
         always = 0.0  # a whole epoch holds each of its batches once
     if batches == seen.total:
         always = 0.0  # steps succeeded
     return always, sometimes
 
 
-def _uneven(seen: _Seen, batches: int) -> bool:
-    """Whether some whole epoch had another number of failures than the set has batches."""
-    counts = [*seen.by_epoch, *([0] * (seen.whole - len(seen.by_epoch)))]
-    return any(count != batches for count in counts[: seen.whole])
-
-
-def _fits(seen: _Seen, batches: int) -> bool:
+def _fits(seen: _Seen, numbers: Sequence[tuple[int, float]]) -> bool:
     """Whether the observed number is neither too large nor far too small for what the set's share gives."""
-    if not _possible(seen, batches):
-        return False
     expected = at_least = at_most = 0.0
-    for drawn, probability in _drawn(seen, batches):
+    for drawn, probability in numbers:
         expected += drawn * probability
         at_least += probability if drawn >= seen.failures else 0.0
         at_most += probability if drawn <= seen.failures else 0.0
@@ -186,20 +193,23 @@ def _fits(seen: _Seen, batches: int) -> bool:
 
 def _drawn(seen: _Seen, batches: int) -> list[tuple[int, float]]:
     """How many steps met the set, with the probability of each number (those that matter)."""
+    others = seen.total - batches
     if seen.per_step > 1:
-        p = 1 - exp(_log_choose(seen.total - batches, seen.per_step) - _log_choose(seen.total, seen.per_step))
-        logs = [_log_binomial(k, seen.steps, p) for k in range(min(seen.steps, 20_000) + 1)]
-        return [(k, exp(value)) for k, value in enumerate(logs) if value > -60]
-    low = max(0, seen.rest - (seen.total - batches))
-    high = min(batches, seen.rest)
+        p = 1 - exp(_log_choose(others, seen.per_step) - _log_choose(seen.total, seen.per_step))
+        numbers = _window(seen.steps * p, 0, seen.steps)
+        return [(k, exp(_log_binomial(k, seen.steps, p))) for k in numbers]
     base = _log_choose(seen.total, seen.rest)
+    numbers = _window(seen.rest * batches / seen.total, max(0, seen.rest - others), min(batches, seen.rest))
     return [
-        (
-            seen.whole * batches + k,
-            exp(_log_choose(batches, k) + _log_choose(seen.total - batches, seen.rest - k) - base),
-        )
-        for k in range(low, high + 1)
+        (seen.whole * batches + k, exp(_log_choose(batches, k) + _log_choose(others, seen.rest - k) - base))
+        for k in numbers
     ]
+
+
+def _window(mean: float, low: int, high: int) -> range:
+    """The numbers around `mean` that hold all but a trifle of the probability; no variance here exceeds the mean."""
+    reach = SPREAD * sqrt(mean) + 30
+    return range(max(low, int(mean - reach)), min(high, int(mean + reach)) + 1)
 
 
 def _log_choose(n: int, k: int) -> float:

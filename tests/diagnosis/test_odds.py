@@ -96,3 +96,13 @@ def test_unknown_steps_are_counted_over_all_epochs() -> None:
     assert found.fits
     assert weigh(TABLE, [], 0, 100) is None
     assert weigh(rows({"1024x1024": 5}), [1], 0, 100) is None
+
+
+def test_absurd_numbers_in_a_log_cost_no_time() -> None:
+    """Every number is a stranger's: a table with billions of files, a bar that counts to a million million."""
+    table = rows({f"{16 * side}x1024": 10**9 + side for side in range(1, 40)})
+    assert weigh(table, [3, 70, 900], 0, 10**12) is None
+    found = weigh(table, [3, 70, 900], 0, 200_000)
+    assert found is not None
+    assert not found.fits  # three failures in so many steps are nobody's share
+    assert weigh(rows({"512x512": 1, "1024x1024": 1}), [1, 5, 10**5], 0, 200_000) is not None
