@@ -15,12 +15,22 @@ from postmortem.text import LogText
 
 
 # --- scan -------------------------------------------------------------------------------------------
+class Stamp(msgspec.Struct, frozen=True):
+    """A time that a line's prefix carries. `seconds` count from 1970 (`utc`, `local`), from 1 January (`yearless`),
+    from midnight (`clock`) or from boot (`uptime`): only stamps of one `kind` can be compared."""
+
+    seconds: float
+    kind: str
+    text: LogText
+
+
 class Place(msgspec.Struct, frozen=True):
-    """Where something stands: 1-based physical line, byte offset of the segment, and which file."""
+    """Where something stands: 1-based physical line, byte offset of the segment, and which file; when, if printed."""
 
     line: int
     offset: int
     source: str = ""
+    stamp: Stamp | None = None
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -50,7 +60,8 @@ class BarSpan(msgspec.Struct, frozen=True):
 
     `n` counts as the bar counts. `unproven` holds the half-open ranges of counts that the bar left
     without the sign of a finished step (a redraw at the same count, or a changed postfix). `samples`
-    are (n, elapsed seconds, line) at some of the draws, first and last included.
+    are (n, elapsed seconds, line) at some of the draws, first and last included; `walls` their times by the lines'
+    prefixes, empty where not all have one.
     """
 
     place: Place
@@ -62,6 +73,7 @@ class BarSpan(msgspec.Struct, frozen=True):
     draws: int
     unproven: tuple[tuple[int, int], ...] = ()
     samples: tuple[tuple[int, float, int], ...] = ()
+    walls: tuple[Stamp, ...] = ()
     postfix: LogText = LogText("")
     main: bool = False
     event: str | None = None
@@ -128,6 +140,7 @@ class ScanResult(msgspec.Struct, frozen=True):
     trainers: Mapping[str, tuple[int, Place]]
     warnings: tuple[Notice, ...] = ()
     last_text: LogText = LogText("")
+    last_stamp: Stamp | None = None
     excerpts: Mapping[int, LogText] = msgspec.field(default_factory=dict)
 
 
@@ -173,13 +186,17 @@ class Oom(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """From here on the program was in `phase`; `text` is the line that says so."""
+    """From here on the program was in `phase`; `text` is the line that says so.
+
+    `place` of a bar is its last draw; `since` is the time of its first.
+    """
 
     place: Place
     phase: str
     event: str
     text: LogText
     step: int | None = None
+    since: Stamp | None = None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -192,13 +209,35 @@ class End(msgspec.Struct, frozen=True):
 
 
 class StepTimes(msgspec.Struct, frozen=True):
-    """Seconds per step before and after a lasting change, worked out from the bar's own clock."""
+    """Seconds per step before and after a change, worked out from the bar's own clock.
+
+    `lasting`: slow to the end of the log; else from `from_step` to `to_step` only. `lost_s` is what it cost.
+    """
 
     before_s: float
     after_s: float
     from_step: int
     place: Place
     text: LogText = LogText("")
+    to_step: int = 0
+    lost_s: float = 0.0
+    lasting: bool = True
+
+    @property
+    def factor(self) -> float:
+        """How many times slower."""
+        return self.after_s / self.before_s
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """Seconds: from the attempt's first line to its last, in each phase, from the last training bar to the last
+    line, and a step by the bar's clock and by the wall clock. None (or empty) where no line carries a time."""
+
+    whole_s: float | None = None
+    phases: tuple[tuple[str, float], ...] = ()
+    silent_s: float | None = None
+    bar_step_s: float | None = None
+    wall_step_s: float | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -230,6 +269,7 @@ class Attempt(msgspec.Struct, frozen=True):
     resumed_from: LogText | None
     job_id: LogText | None
     step_times: StepTimes | None
+    slow_stretch: StepTimes | None
     buffered: bool
     bar_counts_completed: bool
     bar_proves_count: bool
@@ -242,6 +282,11 @@ class Attempt(msgspec.Struct, frozen=True):
     end_frame: Frame | None = None
     main_bar_place: Place | None = None
     main_bar_text: LogText = LogText("")
+    closing: tuple[Event, ...] = ()
+    """What was printed on how the process ended: kills, crashes, exit codes."""
+    started: Stamp | None = None
+    last_text: LogText = LogText("")
+    pace: Pace = Pace()
     warnings: tuple[Notice, ...] = ()
 
 
@@ -392,11 +437,32 @@ class FactorFound(msgspec.Struct, frozen=True):
 
 
 class BucketOdds(msgspec.Struct, frozen=True):
-    """How well one bucket's share of the batches fits the observed rate of skips."""
+    """One bucket's batches an epoch and its share of all; `odds` that its batches are among those that fail."""
 
     bucket: Bucket
     batches: int
     share: float
+    odds: float | None = None
+
+
+class Skips(msgspec.Struct, frozen=True):
+    """What the failed training steps say of the batch shapes. See diagnosis/odds.py.
+
+    `best` are the shapes that explain them best, `odds` the probability of just these, `fitting` how many sets of
+    shapes fit the number, `always` whether every whole epoch fits failing each time; `label` is the one shape that
+    can be named for every failure, or None.
+    """
+
+    rows: tuple[BucketOdds, ...]
+    failures: int
+    steps: int
+    best: tuple[BucketOdds, ...]
+    share: float
+    odds: float
+    fits: bool
+    fitting: int
+    always: bool
+    label: str | None
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -422,6 +488,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     facts: Mapping[str, Any]
     warnings: tuple[Notice, ...] = ()
     suspects: tuple[BucketOdds, ...] = ()
+    skips: Skips | None = None
     missing: tuple[str, ...] = ()
     dated: Dated | None = None
     torch: Dated | None = None

@@ -55,6 +55,16 @@ def expected(name: str) -> dict[str, Any]:
     return value
 
 
+def at(value: Any, path: str) -> Any:
+    """What stands at a dotted path of a report, a number being a place in a list; a list of all for ``[].key``."""
+    for index, part in enumerate(path.split(".")):
+        if part == "[]":
+            rest = ".".join(path.split(".")[index + 1 :])
+            return [at(item, rest) for item in value]
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
+
+
 def test_there_are_enough_fixtures() -> None:
     assert len(NAMES) >= 25
 
@@ -82,6 +92,8 @@ def test_fixture_says_what_it_must(name: str, lexicon: Lexicon) -> None:
     for key, day in (want.get("dated") or {}).items():
         found = got["run"]["dated"]
         assert found["from"] >= day if key == "from_after" else found["until"] <= day
+    for path, value in (want.get("also") or {}).items():
+        assert at(got, path) == value, path
     if "status" in want:
         assert int(got["failure"]["kind"] in MEMORY_KINDS) == want["status"]
 

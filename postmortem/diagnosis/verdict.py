@@ -8,6 +8,7 @@ from typing import Any
 from postmortem.diagnosis import conditions, evidence, facts, memory, wording
 from postmortem.diagnosis.cause import KERNEL, Cause, cause_of
 from postmortem.diagnosis.classify import Classified, classify
+from postmortem.diagnosis.platform import platform_facts
 from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Attempt, Diagnosis, FactorFound, JobConfig
 
@@ -21,9 +22,15 @@ def diagnose(
 ) -> Diagnosis:
     """The diagnosis of `attempt` under `config`; `history` are the earlier attempts of the same job."""
     family, arch = facts.family_of(config, attempt, knowledge)
-    cause = cause_of(attempt)
+    where = platform_facts(attempt, config, knowledge)
+    cause = cause_of(attempt, where.get("run.can_spill"))
     sizes, warnings = memory.sizes_of(cause.oom, attempt.notes)
     known = _facts(attempt, config, family, arch, trainer, sizes, cause)
+    known.update(where)
+    known["run.after_preview"] = _after_preview(attempt)
+    known["run.silent"] = _silent(attempt, cause)
+    known["run.minutes_still"] = round(attempt.pace.silent_s / 60) if attempt.pace.silent_s is not None else None
+    known["run.crashed"] = cause.event is not None and cause.event.role == "crash"
     classified = _class_of(cause, attempt, known)
     known["run.bucket_fits"] = classified.fits
     # validation runs without gradients at its own resolution: nothing that lightens a training step touches it
@@ -59,10 +66,25 @@ def diagnose(
         trainer=trainer,
         outcome=attempt.end.outcome,
         facts=known,
-        warnings=(*warnings, *wording.notices(attempt, cause, history, trainer)),
+        warnings=(*warnings, *wording.notices(attempt, cause, history, trainer, where)),
         suspects=classified.suspects,
-        missing=tuple(wording.missing(attempt, config, cause, sizes, trainer)),
+        skips=classified.skips,
+        missing=tuple(wording.missing(attempt, config, cause, sizes, trainer, known)),
     )
+
+
+def _after_preview(attempt: Attempt) -> bool:
+    """Whether the first failed training step stands right behind a mid-run preview (a save of the same step too)."""
+    step = next((oom.step for oom in attempt.ooms if oom.phase == "training_step" and oom.step is not None), None)
+    return step is not None and any(0 <= step - made <= 2 for made in attempt.sample_steps)
+
+
+def _silent(attempt: Attempt, cause: Cause) -> bool:
+    """Whether the process ended and nobody says why: no error, or a kill or crash that nobody explains."""
+    if cause.kind == "unknown":
+        crashed = cause.event is not None and cause.event.role in ("crash", "exit", "kill")
+        return crashed or attempt.end.outcome == "incomplete"
+    return cause.kind == "host_oom" and attempt.end.outcome == "killed" and not wording.told(cause)
 
 
 def _class_of(cause: Cause, attempt: Attempt, known: Mapping[str, Any]) -> Classified:

@@ -38,6 +38,8 @@ Role = Literal[
     "frame",
     # whose log this is
     "trainer",
+    # where it ran
+    "platform",
 ]
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from postmortem import __version__
+from postmortem.diagnosis.classify import bucket_odds
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Dated, Notice, Place, RegressionFound, Suggestion, Value
+from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion, Value
 from postmortem.pipeline import Analysis
+from postmortem.report import chronicle, skipped
 from postmortem.report import document as doc
 from postmortem.report.settings import that_matter
 from postmortem.report.texts import Texts
 from postmortem.text import LogText, printable
 
-MAX_TIMELINE = 400
 MAX_OOMS = 2000
 
 
@@ -55,12 +55,12 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         ),
         oom_events=[
             doc.OomEvent(
-                line=_line(oom.place, attempt),
+                line=chronicle.line_of(oom.place, attempt),
                 step=oom.step,
                 phase=oom.phase,
                 caught=oom.caught,
                 signature=oom.pattern,
-                bucket=None,
+                bucket=_named(analysis, oom),
             )
             for oom in attempt.ooms[:MAX_OOMS]
         ],
@@ -70,7 +70,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             values={path: _setting(value) for path, value in sorted(analysis.config.values.items())},
         ),
         remedies=[_remedy(item, analysis, texts) for item in analysis.suggestions],
-        timeline=list(_timeline(attempt)),
+        timeline=list(chronicle.rows(attempt)),
+        pace=chronicle.pace(attempt),
         ledger=_ledger(analysis),
         forecast=None,
         warnings=[_warning(item, texts) for item in analysis.warnings],
@@ -89,6 +90,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             for odd in diagnosis.suspects
         ],
         suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
+        skips=skipped.part(analysis, texts),
         settings=[
             doc.SettingRow(path=path, value=_quoted(value), source=LogText(source), line=line, first_fix=first)
             for path, value, source, line, first in that_matter(analysis, knowledge)
@@ -229,66 +231,31 @@ def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
         sides.extend(side for side in found if isinstance(side, int))
     blocks = {bucket.block for bucket in analysis.attempt.buckets}
     fits = bool(blocks) and len(sides) == max(blocks)
+    weighed = analysis.diagnosis.skips
+    facts = analysis.diagnosis.facts
+    counted = weighed.rows if weighed else ()
+    if not counted and facts.get("job.batch_size") and not facts.get("job.regularisation"):
+        counted = bucket_odds(analysis.attempt.buckets, facts["job.batch_size"], facts.get("job.block_batches"))
+    rows = {(row.bucket.line, row.bucket.label): row for row in counted}
     return [
         doc.BucketItem(
             dataset=bucket.dataset,
             bucket=bucket.label,
             files=bucket.files,
             resolution=sides[bucket.block - 1] if fits and bucket.block else None,
+            batches=row.batches if row else None,
+            share=round(row.share, 4) if row else None,
+            odds=round(row.odds, 3) if row and row.odds is not None else None,
         )
         for bucket in analysis.attempt.buckets
+        for row in (rows.get((bucket.line, bucket.label)),)
     ]
 
 
-def _timeline(attempt: Attempt) -> Iterator[doc.TimelineItem]:
-    rows: list[tuple[int, doc.TimelineItem]] = []
-    last: tuple[str, str] | None = None
-    for stage in attempt.stages:
-        key = (stage.phase, stage.event)
-        item = doc.TimelineItem(
-            line=stage.place.line, step=stage.step, phase=stage.phase, event=stage.event, text=stage.text
-        )
-        if key == last and rows:
-            rows[-1] = (stage.place.offset, item)
-        else:
-            rows.append((stage.place.offset, item))
-        last = key
-    for oom in attempt.ooms:
-        event = (
-            "oom_skipped" if oom.caught and oom.phase == "training_step" else "oom_swallowed" if oom.caught else "oom"
-        )
-        rows.append(
-            (
-                oom.place.offset,
-                doc.TimelineItem(
-                    line=_line(oom.place, attempt), step=oom.step, phase=oom.phase, event=event, text=oom.text
-                ),
-            )
-        )
-    end = attempt.end
-    if end.event is not None and not any(oom.place == end.event.place for oom in attempt.ooms):
-        rows.append(
-            (
-                end.event.place.offset,
-                doc.TimelineItem(
-                    line=end.event.place.line,
-                    step=attempt.end_step,
-                    phase=attempt.end_phase,
-                    event=end.event.role,
-                    text=end.event.text,
-                ),
-            )
-        )
-    rows.sort(key=lambda row: row[0])
-    kept = [item for _, item in rows]
-    if len(kept) > MAX_TIMELINE:
-        kept = [*kept[: MAX_TIMELINE // 2], *kept[-MAX_TIMELINE // 2 :]]
-    yield from kept
-
-
-def _line(place: Place, attempt: Attempt) -> int | None:
-    """The line in the log, if it stands there."""
-    return place.line if place.source == attempt.source else None
+def _named(analysis: Analysis, oom: Oom) -> str | None:
+    """The bucket that failed, where only one can be meant."""
+    weighed = analysis.diagnosis.skips
+    return weighed.label if weighed is not None and oom.phase == "training_step" and oom.kind == "gpu_oom" else None
 
 
 def _ledger(analysis: Analysis) -> doc.LedgerPart:

@@ -162,12 +162,19 @@ class OomEvent(_Part, frozen=True, kw_only=True):
 
 
 class BucketItem(_Part, frozen=True, kw_only=True):
-    """One batch shape that the log lists."""
+    """One batch shape that the log lists.
+
+    `batches` an epoch and their `share` of all; `odds` that its batches are among those that failed (null where no
+    failed step can be weighed against the table).
+    """
 
     dataset: LogText
     bucket: str
     files: int
     resolution: int | None
+    batches: int | None = None
+    share: float | None = None
+    odds: float | None = None
 
 
 class SettingItem(_Part, frozen=True, kw_only=True):
@@ -232,14 +239,40 @@ class UselessItem(_Part, frozen=True, kw_only=True):
     why: Words
 
 
+class TimePart(_Part, frozen=True, kw_only=True):
+    """A time in front of a line: as printed, and in seconds from the attempt's first such line."""
+
+    elapsed_s: float | None
+    printed: LogText
+
+
 class TimelineItem(_Part, frozen=True, kw_only=True):
-    """One thing that happened; `line` is null where not the log but the UI's database tells of it."""
+    """One thing that happened; `time` as its line carries it; `line` null where the UI's database tells of it."""
 
     line: int | None
     step: int | None
     phase: str
     event: str
     text: LogText
+    time: TimePart | None = None
+
+
+class PhaseTime(_Part, frozen=True, kw_only=True):
+    """How long a phase took, seconds."""
+
+    phase: str
+    seconds: float
+
+
+class PacePart(_Part, frozen=True, kw_only=True):
+    """Seconds: the whole attempt, from the last training bar to the last line, a step by the bar's clock and by the
+    wall clock. All but `bar_step_s` need lines that carry a time."""
+
+    total_s: float | None
+    silent_s: float | None
+    bar_step_s: float | None
+    wall_step_s: float | None
+    phases: list[PhaseTime]
 
 
 class LedgerPart(_Part, frozen=True, kw_only=True):
@@ -271,6 +304,24 @@ class SuspectItem(_Part, frozen=True, kw_only=True):
     files: int
     batches: int
     share: float
+
+
+class SkipsPart(_Part, frozen=True, kw_only=True):
+    """What the failed training steps say: how many of how many, whose batches probably, what was not learnt.
+
+    `buckets` are the shapes that explain them best, `share` theirs of all batches, `odds` of just these shapes,
+    `fits` whether the number fits that share. `files` of these shapes were probably never learnt, `files_share` of all.
+    """
+
+    failed: int
+    steps: int
+    buckets: list[str]
+    share: float | None
+    odds: float | None
+    fits: bool | None
+    files: int | None
+    files_share: float | None
+    says: list[Words]
 
 
 class CaptureItem(_Part, frozen=True, kw_only=True):
@@ -310,6 +361,8 @@ class Report(_Part, frozen=True, kw_only=True):
     will_not_help: list[UselessItem]
     suspects: list[SuspectItem]
     suspects_fit: bool | None
+    skips: SkipsPart | None
+    pace: PacePart
     settings: list[SettingRow]
     capture: list[CaptureItem]
     regressions: list[RegressionItem]

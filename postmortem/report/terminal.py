@@ -99,7 +99,7 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
         parts.append(Text(encode.terminal(failure.error, 300)))
     for factor in failure.factors[:2]:
         parts.append(Text(encode.plain(factor.text)))
-    if failure.kind == "unknown" and report.run.outcome == "incomplete":
+    if failure.kind == "unknown" and report.run.outcome == "incomplete" and not failure.factors:
         parts.append(Text(texts("headline.more.incomplete")))
     confidence = texts(f"word.confidence.{failure.confidence}")
     parts.append(Text(f"{texts('section.confidence')}: {confidence}", style="dim"))
@@ -143,7 +143,10 @@ def trainer_line(report: Report, texts: Texts) -> str | None:
 
 def note_lines(report: Report, texts: Texts) -> list[str]:
     """What else the reader wants to know of the run: suspects, skipped steps, where a resume had started."""
-    lines = suspect_lines(report, texts)
+    lines = [encode.plain(item) for item in report.skips.says] if report.skips else []
+    if report.pace.total_s and report.pace.phases:
+        named = [f"{texts(f'phase.{item.phase}.title')} {_clock(item.seconds)}" for item in report.pace.phases]
+        lines.append(texts("word.took", {"whole": _clock(report.pace.total_s), "phases": ", ".join(named)}))
     steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
     known = [str(step) for step in steps if step is not None]
     if known and len(steps) > 1:
@@ -162,6 +165,12 @@ def safe_line(report: Report, texts: Texts) -> str | None:
     what = "bare" if run.safe_checkpoint is None else "final" if run.safe_step is None else "step"
     key = "word.safe.nothing" if run.safe_source == "nothing" else f"word.safe.{run.safe_source}_{what}"
     return texts(key, {"step": run.safe_step, "name": run.safe_checkpoint})
+
+
+def _clock(seconds: float) -> str:
+    """``H:MM:SS``."""
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def when_label(report: Report) -> str:
@@ -200,16 +209,6 @@ def card_line(report: Report, texts: Texts) -> str | None:
     sold = card_class_gib(total)
     name = texts("word.card_class", {"size": sold}) + ", " if sold else ""
     return f"{name}{texts('memory.capacity')} {size(total)}"
-
-
-def suspect_lines(report: Report, texts: Texts) -> list[str]:
-    """The batch shapes that fit the observed rate of failures."""
-    if not report.suspects or not report.suspects_fit:
-        return []
-    names = ", ".join(f"{item.bucket} ({item.files})" for item in report.suspects[:4])
-    share = round(100 * sum(item.share for item in report.suspects), 1)
-    steps = sum(1 for event in report.oom_events if event.phase == "training_step")
-    return [texts("headline.more.suspects", {"steps": steps, "buckets": names, "share": f"{share:g}"})]
 
 
 def _settings(report: Report, texts: Texts) -> RenderableType:

@@ -7,7 +7,9 @@ postfix or a second draw are kept as `unproven`; the timeline decides what they 
 
 from __future__ import annotations
 
-from postmortem.model import BarSpan, Place
+from collections.abc import Callable
+
+from postmortem.model import BarSpan, Place, Stamp
 from postmortem.text import LogText
 
 MAX_RANGES = 4096
@@ -34,6 +36,8 @@ class Fold:
         self.n: int | None = None
         self.paused = False
         self.redrawn = False
+        self.raw = b""
+        """The description of the latest draw as it stands in the log, with what stands before it on its line."""
         self._postfix: bytes | None = None
         self._elapsed = b""
         self._proven = -1
@@ -48,7 +52,8 @@ class Fold:
         self._first_n = self.n if self.n is not None else 0
         self._draws = 0
         self._unproven: list[tuple[int, int]] = []
-        self._samples: list[tuple[int, bytes, int]] = []
+        self._samples: list[tuple[int, bytes, int, bytes]] = []
+        self._first_raw = b""
         self._stride = 1
 
     def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int) -> None:
@@ -56,6 +61,7 @@ class Fold:
         if not self._draws:
             self._place = Place(line, offset, self._source)
             self._first_n = n
+            self._first_raw = self.raw
         self._draws += 1
         self._last = (line, offset)
         previous = self.n
@@ -81,7 +87,7 @@ class Fold:
         self._postfix = postfix
         self._elapsed = elapsed
         if self._draws % self._stride == 0:
-            self._samples.append((n, elapsed, line))
+            self._samples.append((n, elapsed, line, self.raw))
             if len(self._samples) >= MAX_SAMPLES:
                 self._samples = self._samples[::2]
                 self._stride *= 2
@@ -92,18 +98,20 @@ class Fold:
         elif len(self._unproven) < MAX_RANGES:
             self._unproven.append((start, end))
 
-    def take(self) -> BarSpan | None:
-        """The draws since the last call as one span, or None if there were none."""
+    def take(self, stamp: Callable[[bytes], Stamp | None] = lambda raw: None) -> BarSpan | None:
+        """The draws since the last call as one span, or None if there were none; `stamp` reads a line's time."""
         if not self._draws or self.n is None:
             return None
         samples = self._samples
-        end = (self.n, self._elapsed, self._last[0])
+        end = (self.n, self._elapsed, self._last[0], self.raw)
         if not samples or samples[-1] != end:
             samples = [*samples, end]
-        last = Place(*self._last, self._source)
+        last = Place(*self._last, self._source, stamp(self.raw))
+        # a bar whose last draw has no time is not stamped draw by draw either
+        walls = [stamp(raw) for *_, raw in samples] if last.stamp is not None else []
         postfix = (self._postfix or b"").decode("utf-8", "replace").lstrip(", ")
         span = BarSpan(
-            place=self._place,
+            place=Place(self._place.line, self._place.offset, self._source, stamp(self._first_raw)),
             last_place=last,
             description=LogText(self.description),
             total=self.total,
@@ -111,7 +119,8 @@ class Fold:
             last_n=self.n,
             draws=self._draws,
             unproven=tuple(self._unproven),
-            samples=tuple((n, seconds(clock), line) for n, clock, line in samples),
+            samples=tuple((n, seconds(clock), line) for n, clock, line, _ in samples),
+            walls=tuple(wall for wall in walls if wall is not None) if None not in walls else (),
             postfix=LogText(postfix),
             main=self.main,
             event=self.event,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult
+from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult, Stamp
 from postmortem.scan.bars import Fold
+from postmortem.scan.clock import stamp_of
 from postmortem.scan.dump import DumpReader
 from postmortem.scan.lexicon import Compiled, Lexicon, hits
 from postmortem.scan.recognise import Recogniser
@@ -74,6 +75,7 @@ class Scanner:
         held.extend(cutter.finish())
         self._block(held)
         self._finish()
+        last = strip_escapes(self._last_text.decode("utf-8", "replace"))
         warnings = []
         if width is not None:
             warnings.append(Notice("unwrapped", None, {"width": width}))
@@ -88,7 +90,8 @@ class Scanner:
             lines=cutter.lines,
             trainers=dict(self._trainers),
             warnings=tuple(warnings),
-            last_text=LogText(strip_escapes(self._last_text.decode("utf-8", "replace"))),
+            last_text=LogText(last),
+            last_stamp=stamp_of(last, self._lexicon),
         )
 
     def _block(self, pieces: list[Text | Draw]) -> None:
@@ -117,8 +120,10 @@ class Scanner:
             self._text(piece, entries)
 
     def _text(self, piece: Text, entries: set[Compiled] | None) -> None:
-        place = Place(piece.line, piece.offset, self._source)
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
+        place = Place(
+            piece.line, piece.offset, self._source, stamp_of(text, self._lexicon) if entries is not None else None
+        )
         if self._dump.offer(text, place):
             if self._dump.ready is not None:
                 self._add(self._dump.take())
@@ -181,6 +186,7 @@ class Scanner:
             fold = self._fold = self._resume_fold(name, total, n, Place(line, offset, self._source), event, phase)
         if raw_name[:1] == b"\r":
             fold.redrawn = True
+        fold.raw = raw_name
         fold.draw(n, elapsed, postfix, line, offset)
 
     def _resume_fold(self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None) -> Fold:
@@ -209,11 +215,15 @@ class Scanner:
 
     def _end_bar(self) -> None:
         if self._fold is not None:
-            span = self._fold.take()
+            span = self._fold.take(self._stamp)
             if span is not None:
                 self._append(span)
             if self._fold.event is None and self._fold.description:
                 self._kept = self._fold
+
+    def _stamp(self, raw: bytes) -> Stamp | None:
+        """The time in front of a bar's description."""
+        return stamp_of(strip_escapes(raw[-400:].decode("utf-8", "replace")).lstrip("\r"), self._lexicon)
 
     def _add(self, item: Item) -> None:
         self._end_bar()

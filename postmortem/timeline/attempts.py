@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, Item, ScanResult, Stage
 from postmortem.scan.lexicon import Lexicon
 from postmortem.text import LogText
-from postmortem.timeline import ends, frames, ooms, rates, steps
+from postmortem.timeline import clock, ends, frames, ooms, rates, steps
 from postmortem.timeline.split import split
 
 SAMPLING = "sampling"
@@ -49,6 +49,9 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
     skipped = {oom.step for oom in found if oom.caught and oom.phase == "training_step"}
     caught = sum(1 for oom in found if oom.caught and oom.phase == "training_step")
     end_phase, end_step = _at_end(end, items, name, stages, placement, lexicon)
+    started = clock.first_stamp(items)
+    slow = rates.step_times(main)
+    whole = items[-1] is scanned.items[-1]
     last_bar = placement.last_bar
     done = max(0, (last_bar or 0) - start + (1 if main and main[-1].last_proven and not placement.excerpt else 0))
     good = max(0, done - caught)
@@ -80,7 +83,8 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         last_saved=_path(next(_all(items[::-1], "saved_checkpoint"), None)),
         resumed_from=_path(_first(items, "resume_from")),
         job_id=_job_id(items),
-        step_times=rates.step_times(main),
+        step_times=slow if slow is not None and slow.lasting else None,
+        slow_stretch=slow if slow is not None and not slow.lasting else None,
         buffered=placement.buffered,
         bar_counts_completed=placement.counts_completed,
         bar_proves_count=placement.proves_count,
@@ -93,6 +97,10 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         end_frame=frames.innermost_own(end.traceback) if end.traceback else None,
         main_bar_place=main[-1].last_place if main else None,
         main_bar_text=_bar_text(main[-1]) if main else LogText(""),
+        closing=tuple(i for i in items if isinstance(i, Event) and i.role in ("kill", "crash", "exit", "stop"))[-8:],
+        started=started,
+        last_text=scanned.last_text if whole else LogText(""),
+        pace=clock.pace(items, stages, name, started, scanned.last_stamp if whole else None),
     )
 
 
@@ -180,14 +188,17 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
             if steps.is_main(item, name):
                 trained = True
                 count = item.last_n
-                yield Stage(item.last_place, "training_step", "bar_main", item.description, item.last_n)
+                yield Stage(
+                    item.last_place, "training_step", "bar_main", item.description, item.last_n, item.place.stamp
+                )
             elif item.phase:
                 phase = item.phase
                 if phase == SAMPLING:
                     phase = "mid_sampling" if trained else "baseline_sampling"
                 elif phase == "cache_latents" and told == "cache_text_embeddings":
                     phase = told  # for two months the bar of the text embeddings was called like the latents' one
-                yield Stage(item.last_place, phase, item.event or "bar", item.description, count if trained else None)
+                at = count if trained else None
+                yield Stage(item.last_place, phase, item.event or "bar", item.description, at, item.place.stamp)
         elif isinstance(item, Event) and item.role == "marker" and item.phase:
             phase = item.phase
             if phase == SAMPLING:

@@ -122,12 +122,13 @@ def test_step_time_collapse_without_an_error(run: Analyse) -> None:
         lines.append(
             f"mugs: {n}%|#| {n}/100 [{clock // 60:02d}:{clock % 60:02d}<10:00, 60.0s/it, lr: 1.0e-04 loss: 1.{n:03d}]\n"
         )
-    analysis = run(head(config()) + "".join(lines))
+    windows = head(config(datasets__folder_path="D:\\mugs"))
+    analysis = run(windows + "".join(lines))
     assert analysis.diagnosis.kind == "vram_spill"
     assert analysis.attempt.step_times is not None
     assert analysis.attempt.step_times.from_step == 40
     assert analysis.attempt.step_times.after_s == pytest.approx(60)
-    steady = run(head(config()) + "".join(lines[:40]))
+    steady = run(windows + "".join(lines[:40]))
     assert steady.attempt.step_times is None
 
 
