@@ -50,7 +50,8 @@ class BarSpan(msgspec.Struct, frozen=True):
 
     `n` counts as the bar counts. `unproven` holds the half-open ranges of counts that the bar left
     without the sign of a finished step (a redraw at the same count, or a changed postfix). `samples`
-    are (n, elapsed seconds, line) at some of the draws, first and last included.
+    are (n, elapsed seconds, line) at some of the draws, first and last included. Of the draws at the bar's first
+    count, `start_blank` had no postfix, `start_said` had one, `start_proofs` of these a new one.
     """
 
     place: Place
@@ -67,6 +68,8 @@ class BarSpan(msgspec.Struct, frozen=True):
     event: str | None = None
     phase: str | None = None
     start_proofs: int = 0
+    start_blank: int = 0
+    start_said: int = 0
     start_n: int = 0
     last_proven: bool = False
     proven_n: int | None = None

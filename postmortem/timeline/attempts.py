@@ -50,7 +50,8 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
     caught = sum(1 for oom in found if oom.caught and oom.phase == "training_step")
     end_phase, end_step = _at_end(end, items, name, stages, placement, lexicon)
     last_bar = placement.last_bar
-    done = max(0, (last_bar or 0) - start + (1 if main and main[-1].last_proven and not placement.excerpt else 0))
+    at_work = last_bar if placement.excerpt else placement.death_step
+    done = max(0, (at_work or 0) - start)
     good = max(0, done - caught)
     if main and last_bar == main[-1].total:
         good = max(0, last_bar - start - caught)
@@ -224,10 +225,8 @@ def _last_completed(
     if not main or placement.last_bar is None:
         return None
     last = main[-1]
-    offset = 0 if placement.counts_completed else 1
-    step = last.last_n + offset if last.last_proven and last.last_n < last.total else last.last_n + offset - 1
-    if placement.excerpt:
-        step = last.last_n - 1
+    at_work = last.last_n if placement.excerpt or placement.death_step is None else placement.death_step
+    step = min(at_work, last.total) - 1
     while step >= start and step in skipped:
         step -= 1
     return step if step >= start else None

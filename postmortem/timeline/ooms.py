@@ -250,7 +250,9 @@ def step_at(
         return _count_at(place, items, name)
     for stage in reversed(stages):
         if stage.phase == phase and stage.place.offset <= place.offset and stage.step is not None:
-            return stage.step
+            # a preview has no number of its own: it is the bar's, which may lag by the step that it is made in
+            lags = phase == "mid_sampling" and not placement.counts_completed
+            return stage.step + 1 if lags and stage.step == placement.last_bar else stage.step
     return placement.last_bar
 
 
