@@ -167,6 +167,8 @@ class Oom(msgspec.Struct, frozen=True):
     others_mib: tuple[float, ...] = ()
     device: int | None = None
     implied: bool = False
+    placed: bool = False
+    """Whether its own words or the frames of its traceback say the phase; else what stands before it does."""
     text: LogText = LogText("")
 
 

@@ -202,6 +202,8 @@ def _oom(
         copies = frames.host_copy(cluster.traceback, lexicon)
         kind, resource = ("host_oom", "pinned_host") if copies else (kind, "vram")
     fatal = end.event is not None and any(end.event.place == e.place for e in cluster.events)
+    trace = cluster.traceback or (end.traceback if fatal else None)
+    framed = trace is not None and frames.phase_of(trace, lexicon)[0] is not None
     return Oom(
         place=event.place if len(event.sizes_mib) > len(first.sizes_mib) else first.place,
         pattern=event.pattern,
@@ -210,6 +212,7 @@ def _oom(
         step=step_at(first.place, phase, items, name, stages, placement, fatal=fatal),
         kind=kind,
         resource=resource,
+        placed=framed or bool(event.phase),
         sizes_mib=event.sizes_mib,
         others_mib=event.others_mib,
         device=event.device,
