@@ -45,4 +45,4 @@ def _checks(case: Case, truth: Truth, report: dict[str, Any]) -> Iterator[tuple[
         yield "no size", report["memory"]["gpu_total"] is None, report["memory"]["gpu_total"], None
     named = f"# Running job: {case.plan.name}" in case.log
     yield "job_name", run["job_name"] == (case.plan.name if named else None), run["job_name"], case.plan.name
-    yield "remedies", bool(report["remedies"]) == (truth.kind[0] in MEMORY_KINDS), len(report["remedies"]), truth.kind
+    yield "remedies", bool(report["remedies"]) == (failure["kind"] in MEMORY_KINDS), len(report["remedies"]), truth.kind

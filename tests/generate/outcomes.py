@@ -56,7 +56,7 @@ def fate(plan: Plan, random: Random) -> Fate:
             return Fate((), _quiet(plan, random, plan.steps - 1))
         free = [step for step in range(start + 1, plan.steps - 1) if step - 1 not in stops]
         return Fate(tuple(sorted(random.sample(free, random.randint(2, 5)))))
-    if plan.failure == "spike":
+    if plan.failure in ("spike", "spike_cut"):
         return _spikes(plan, random)
     return Fate()
 
@@ -100,7 +100,7 @@ def classes(plan: Plan, done: Fate) -> tuple[str, ...]:
     shapes = {label for table in plan.buckets for label, _ in table}
     if len(shapes) == 1:
         return ("steady_training",)
-    if plan.failure == "spike" and (len(starts) > 1 or done.fatal is None):
+    if plan.failure in ("spike", "spike_cut") and (len(starts) > 1 or done.fatal is None):
         return ("bucket_spike",)
     if plan.failure == "spike" and plan.era == "uncaught":
         return ("bucket_spike",)

@@ -15,7 +15,19 @@ NO_MEMORY = (
 )
 STARTUP = ("model_load", "quantize", "text_encoder_load", "setup")
 CACHING = ("cache_latents", "cache_text_embeddings")
-STEPS = ("early", "spike", "spike", "after_sample", "after_save", "steady", "steady_lived", "cublas", "bare", "exp_avg")
+STEPS = (
+    "early",
+    "spike",
+    "spike",
+    "spike_cut",
+    "after_sample",
+    "after_save",
+    "steady",
+    "steady_lived",
+    "cublas",
+    "bare",
+    "exp_avg",
+)
 HOST = ("pinned", "cpu_alloc", "page_file", "memory_error", "shm", "worker", "kernel", "container", "sigkill")
 OTHERS = ("baseline_sampling", "mid_sampling", "saving", "spill", "swallowed")
 FAILURES = (*NO_MEMORY, *STARTUP, *CACHING, *STEPS, *HOST, *OTHERS)
@@ -33,7 +45,7 @@ def draw(seed: int, failures: Sequence[str] = FAILURES) -> Plan:
     family = FAMILIES[name]
     if family.arch == "sdxl" and failure in ("quantize", "text_encoder_load", "pinned", "swallowed"):
         name, family = "flux", FAMILIES["flux"]  # loads without lines of its own, in one piece
-    era = random.choice(ERAS[1:] if failure == "exp_avg" else ERAS)
+    era = random.choice(ERAS[1:] if failure in ("exp_avg", "spike_cut") else ERAS)
     mode = random.choice(MODES)
     start = 0
     every = random.choice((12, 14, 16, 20))
@@ -45,7 +57,7 @@ def draw(seed: int, failures: Sequence[str] = FAILURES) -> Plan:
     )
     frames = random.choice(family.frames)
     buckets = tuple(_table(random, family, side, frames, one_shape) for side in resolutions)
-    while failure == "spike" and _share_of_largest(buckets) > 0.5:
+    while failure in ("spike", "spike_cut") and _share_of_largest(buckets) > 0.5:
         buckets = tuple(_table(random, family, side, frames, False, least=3) for side in resolutions)
     return Plan(
         seed=seed,

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import replace
-from random import Random
-
 from tests.generate import messages, outcomes
-from tests.generate.families import FAMILIES
-from tests.generate.jobs import config, folder
+from tests.generate.ends import Dead
 from tests.generate.outcomes import Fate
 from tests.generate.plans import marks
-from tests.generate.terminal import Bar, Terminal
+from tests.generate.preparing import Preparing
+from tests.generate.terminal import Bar
 from tests.generate.truth import Case, Plan, Truth
-
-
-class Dead(Exception):
-    """The run is over; nothing more comes out of it."""
 
 
 def write(plan: Plan) -> Case:
@@ -28,19 +19,7 @@ def write(plan: Plan) -> Case:
     return Case(plan, run.terminal.text(), run.truth)
 
 
-class _Run:
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.family = FAMILIES[plan.family]
-        self.random = Random(f"run {plan.seed}")
-        self.terminal = Terminal(plan.mode)
-        self.fate = outcomes.fate(plan, self.random)
-        self.truth: Truth | None = None
-        self.last_completed: int | None = None
-        self.main: Bar | None = None
-        self.output = f"{plan.root}/output/{plan.name}"
-        self.said = self.terminal.out
-
+class _Run(Preparing):
     def go(self) -> None:
         """All of it, until it ends or dies."""
         try:
@@ -54,241 +33,6 @@ class _Run:
         except Dead:
             pass
 
-    # --- ends ---------------------------------------------------------------------------------------
-    def _die(self, message: str, place: str, exception: str, truth: Truth) -> None:
-        """An uncaught exception: the error line, the result block, the traceback."""
-        out = self.terminal.out
-        out(f"Error running job: {message}")
-        for line in ("", "=" * 40, "Result:", " - 0 completed jobs", " - 1 failure", "=" * 40):
-            out(line)
-        self.terminal.flush()
-        closing = f"{exception}: {message}" if message else exception
-        self.terminal.err(messages.traceback(self.plan.root, messages.frames(place, self.family), closing))
-        if self.plan.mode == "ui" and self.plan.era == "counts_completed":
-            self.terminal.err("\nJob process terminated with exit code 1.\n")
-        self._end(truth)
-
-    def _end(self, truth: Truth) -> None:
-        self.truth = replace(truth, last_completed=self.last_completed)
-        raise Dead
-
-    def _gpu(self, place: str, phase: str, class_: str, step: int | None = None) -> None:
-        message, sizes = messages.cuda_oom(self.random)
-        resource = ("vram",)
-        steps = () if phase != "training_step" else (step,) if step is not None else None
-        truth = Truth(
-            ("gpu_oom",), ("failed",), (class_,), (phase,), resource, None if step is None else (step,), steps, sizes
-        )
-        self._die(message, place, "torch.OutOfMemoryError", truth)
-
-    def _host(
-        self, message: str, place: str, exception: str, resource: str, phase: str, class_: str, step: int | None = None
-    ) -> None:
-        truth = Truth(
-            ("host_oom",),
-            ("failed",),
-            (class_,),
-            (phase,),
-            (resource,),
-            None if step is None else (step,),
-            (step,) if step is not None and phase == "training_step" else (),
-        )
-        self._die(message, place, exception, truth)
-
-    def _killed(self, phase: str, class_: str | None, step: tuple[int | None, ...] | None = None) -> None:
-        """Somebody kills the process: stdout loses its buffer, and who reports it depends on the capture."""
-        told = not self.terminal.lose()
-        err = self.terminal.err
-        failure = self.plan.failure
-        if failure == "kernel":
-            err(
-                "\n[ 8123.441907] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
-                "task_memcg=/user.slice/user-1000.slice/session-4.scope,task=python,pid=4471,uid=1000\n"
-                "[ 8123.442016] Out of memory: Killed process 4471 (python) total-vm:98215544kB, anon-rss:63310888kB, "
-                "file-rss:71260kB, shmem-rss:20480kB, UID:1000 pgtables:131504kB oom_score_adj:0\n"
-            )
-        elif self.plan.mode == "ui" and failure == "sigkill":
-            err("\nJob process terminated with signal SIGKILL.\n")
-        else:
-            err("train.sh: line 3: 20534 Killed                  python run.py config/job.yaml\nexit code: 137\n")
-        classes: tuple[str | None, ...] = (class_,) if told else ("startup", "caching", None)
-        self._end(Truth(("host_oom",), ("killed",), classes, (phase,) if told else None, ("host_ram",), step, ()))
-
-    def _other(self, message: str, place: str, exception: str, step: int | None = None) -> None:
-        truth = Truth(("not_memory",), ("failed",), step=None if step is None else (step,), oom_steps=())
-        self._die(message, place, exception, truth)
-
-    def _kill_here(self, phase: str, class_: str) -> None:
-        """Where host failures strike before training: at the place that this seed says."""
-        places = {"kernel": ("model_load", "cache_latents"), "container": ("text_encoder_load", "cache_latents")}
-        wanted = places.get(self.plan.failure)
-        if wanted and wanted[self.plan.seed // 7 % 2] == phase:
-            self._killed(phase, class_)
-
-    # --- the parts of a log -------------------------------------------------------------------------
-    def _head(self) -> None:
-        out, plan = self.terminal.out, self.plan
-        out("Running 1 job")
-        out(json.dumps(config(plan), indent=4))
-        if plan.mode == "ui":
-            out(f"Using SQLite database at {plan.root}/aitk_db.db")
-            out('Job ID: "3f1c2d5e-77aa-4c30-9d2b-1f1f0a4b9c11"')
-        for line in ("", "#" * 45, f"# Running job: {plan.name}", "#" * 45, "", "", "Running  1 process"):
-            out(line)
-
-    def _load(self) -> None:
-        failure = self.plan.failure
-        told = ""
-        if failure == "gated":
-            self.terminal.out(self.family.lines[0][0] if not self.family.lines[0][0].startswith("bar") else "")
-            self._other(
-                "401 Client Error.\n\nCannot access gated repo for url https://huggingface.co/org/model/resolve/main/"
-                "model_index.json.\nAccess to model org/model is restricted. You must have access to it and be "
-                "authenticated to access it. Please log in.",
-                "model_load",
-                "huggingface_hub.errors.GatedRepoError",
-            )
-        for index, (text, phase) in enumerate(self.family.lines):
-            if text.startswith("bar:"):
-                _, description, total = text.split(":")
-                self._bar(description, int(total), partial=self._fails_in_bar(phase, text))
-            else:
-                self.terminal.out(text)
-            self._load_failures(phase, last=self._is_last(index, phase))
-            told = phase
-        assert told
-
-    def _fails_in_bar(self, phase: str, text: str) -> bool:
-        return phase == "quantize" and text.startswith("bar::") and self.plan.failure in ("quantize", "pinned")
-
-    def _is_last(self, index: int, phase: str) -> bool:
-        """Whether this is the line of its phase at which a failure strikes."""
-        lines = self.family.lines
-        if phase == "quantize":
-            bars = [at for at, (text, _) in enumerate(lines) if text.startswith("bar::")]
-            said = [at for at, (_, what) in enumerate(lines) if what == "quantize"]
-            return index == (bars or said)[0]
-        if phase == "model_load":
-            first = [at for at, (text, what) in enumerate(lines) if what == phase and "transformer" in text.lower()]
-            return index == (first or [0])[0]
-        return index == next(at for at, (_, what) in enumerate(lines) if what == phase)
-
-    def _load_failures(self, phase: str, *, last: bool) -> None:
-        failure = self.plan.failure
-        if not last:
-            return
-        if failure == phase:
-            self._gpu(phase, phase, "startup")
-        if failure == "pinned" and phase == "quantize":
-            self._host(messages.BARE, "pinned", "torch.AcceleratorError", "pinned_host", phase, "startup")
-        wanted = "model_load" if self.family.arch == "sdxl" or self.plan.seed // 3 % 2 else "text_encoder_load"
-        if failure == "cpu_alloc" and phase == wanted:
-            message = messages.CPU.format(self.random.randint(10**8, 10**10))
-            self._host(message, phase, "RuntimeError", "host_ram", phase, "startup")
-        if failure == "memory_error" and phase == wanted:
-            self._host("", phase, "MemoryError", "host_ram", phase, "startup")
-        if failure == "page_file" and phase == "model_load":
-            self._host(messages.PAGE_FILE, phase, "OSError", "pagefile", phase, "startup")
-        if failure == "swallowed" and phase == "quantize":
-            message, _ = messages.cuda_oom(self.random)
-            self.terminal.out(f"Failed to quantize transformer_blocks.3.attn.to_q: {message}")
-        self._kill_here(phase, "startup")
-
-    def _bar(self, description: str, total: int, *, partial: bool = False, seconds: float = 0.11) -> None:
-        bar = Bar(self.terminal, description, total)
-        stop = self.random.randint(1, total - 1) if partial and total > 1 else total
-        while bar.n < stop:
-            bar.wait(seconds)
-            bar.tick(to=min(stop, bar.n + max(1, total // 4)))
-        if not partial:
-            bar.close()
-        else:
-            self.terminal.err("\n")
-
-    def _setup(self) -> None:
-        out, plan = self.terminal.out, self.plan
-        if plan.start:
-            path = f"{self.output}/{plan.name}_{plan.start:09d}.safetensors"
-            out(f"#### IMPORTANT RESUMING FROM {path} ####")
-        out("create LoRA network. base dim (rank): 16, alpha: 16")
-        out("neuron dropout: p=None, rank dropout: p=None, module dropout: p=None")
-        out("create LoRA for Text Encoder: 0 modules.")
-        out(f"create LoRA for U-Net: {self.family.modules} modules.")
-        out("enable LoRA for U-Net")
-        if plan.start:
-            out(f"Loading from {path}")
-            out(f"Found step {plan.start} in metadata, starting from there")
-        if plan.failure == "setup":
-            self._gpu("setup", "setup", "startup")
-        if plan.start:
-            out(f"Loading optimizer state from {self.output}/optimizer.pt")
-            out("Updating optimizer LR from params")
-
-    def _data(self) -> None:
-        out, plan = self.terminal.out, self.plan
-        path = folder(plan)
-        what = "images" if self.family.frames == (1,) else "videos"
-        if plan.failure == "dataset_missing":
-            self._other(f"Dataset path does not exist: {path}", "dataset", "Exception")
-        for number, table in enumerate(plan.buckets):
-            files = sum(count for _, count in table)
-            last = number == len(plan.buckets) - 1
-            out(f"Dataset: {path}")
-            out(f"  -  Preprocessing {what[:-1]} dimensions")
-            self._bar("", files, seconds=0.002)
-            out(f"  -  Found {files} {what}")
-            out(f"Bucket sizes for {path}:")
-            for label, count in table:
-                out(f"{label}: {count} files")
-            out(f"{len(table)} buckets made")
-            out(f"Caching latents for {path}")
-            out(" - Saving latents to disk")
-            failing = plan.failure == "cache_latents" and last
-            self._bar("Caching latents to disk", files, partial=failing, seconds=0.3)
-            self._kill_here("cache_latents", "caching")
-            if failing:
-                self._cache_failure(path)
-            if plan.text_cache:
-                out(f"Caching text_embeddings for {path}")
-                out(" - Saving text embeddings to disk")
-                failing = plan.failure == "cache_text_embeddings" and last
-                self._bar("Caching text embeddings to disk", files, partial=failing, seconds=0.2)
-                if failing:
-                    self._gpu("cache_text_embeddings", "cache_text_embeddings", "caching")
-
-    def _cache_failure(self, path: str) -> None:
-        message, sizes = messages.cuda_oom(self.random)
-        self.terminal.out(f"Error processing image: {path}/img_08.png")
-        self.terminal.out(f"Error: {message}")
-        truth = Truth(("gpu_oom",), ("failed",), ("caching",), ("cache_latents",), ("vram",), None, (), sizes)
-        self._die(message, "cache_latents", "torch.OutOfMemoryError", truth)
-
-    def _baseline(self) -> None:
-        if self.plan.start:
-            return
-        if not self.plan.baseline:
-            self.terminal.out("Skipping first sample due to config setting")
-            return
-        self.terminal.out("Generating baseline samples before training")
-        self._preview("baseline_sampling", 0)
-        self.terminal.out()
-
-    def _preview(self, phase: str, step: int) -> None:
-        legacy = self.family.legacy
-        title = "Generating Images" if legacy else "Generating Samples"
-        bar = Bar(self.terminal, title, 2, below=legacy and phase == "mid_sampling")
-        if self.plan.failure == phase:
-            if self.random.random() < 0.5:
-                bar.wait(8.0)
-                bar.tick()
-            bar.close(leave=not legacy)
-            self._gpu(phase, phase, "sampling", step)
-        for seconds in (8.8, 9.1):
-            bar.wait(seconds)
-            bar.tick()
-        bar.close(leave=not legacy)
-
-    # --- training -----------------------------------------------------------------------------------
     def _train(self) -> None:
         plan = self.plan
         self.main = bar = Bar(self.terminal, plan.name, plan.steps, start=plan.start)
@@ -332,6 +76,9 @@ class _Run:
         ):
             free = [step for step in range(plan.start + 1, plan.steps) if step - 1 not in stops]
             return self.random.choice(free)
+        if plan.failure == "spike_cut":
+            first = min(self.fate.skipped, default=plan.start)
+            return self.random.choice(range(min(first + 2, plan.steps - 1), plan.steps))
         return plan.start + 22 if plan.failure == "spill" else None
 
     def _before(self, step: int, ends: int | None) -> None:
@@ -361,9 +108,9 @@ class _Run:
             self._other(
                 "CUDA error: an illegal memory access was encountered", "backward", "torch.AcceleratorError", step
             )
-        self._quiet_ends()
+        self._quiet_ends(step)
 
-    def _quiet_ends(self) -> None:
+    def _quiet_ends(self, step: int) -> None:
         out, failure = self.terminal.out, self.plan.failure
         if failure == "stopped_ui":
             for line in ("", "*" * 52, "    Stop signal received; terminating process.      ", "*" * 52):
@@ -374,7 +121,9 @@ class _Run:
         if failure in ("stopped_ui", "ctrl_c"):
             self.terminal.status = 0
             self._end(Truth(("none",), ("stopped",), oom_steps=()))
-        self.terminal.cut()
+        lost = self.terminal.cut()
+        if failure == "spike_cut":
+            self._end(_cut_short(self.plan, tuple(k for k in self.fate.skipped if k < step), lost=lost))
         if failure == "silent":
             self._end(Truth(("unknown",), ("incomplete",), phase=("training_step",), oom_steps=()))
         self._end(Truth(("vram_spill",), ("incomplete",), phase=("training_step",), oom_steps=()))
@@ -451,6 +200,16 @@ class _Run:
         self._end(_completed(self.plan, self.fate))
 
 
+def _cut_short(plan: Plan, skipped: tuple[int, ...], *, lost: bool) -> Truth:
+    """The truth of a log that just ends, perhaps with banners that never came out of the buffer."""
+    if not skipped:
+        return Truth(("unknown",), ("incomplete",), phase=("training_step",), oom_steps=())
+    classes = outcomes.classes(plan, Fate(skipped))
+    if lost:
+        return Truth(("gpu_oom", "unknown"), ("incomplete",), (*classes, None), ("training_step",))
+    return Truth(("gpu_oom",), ("incomplete",), classes, ("training_step",), ("vram",), (skipped[0],), skipped)
+
+
 def _completed(plan: Plan, done: Fate) -> Truth:
     if plan.failure == "swallowed":
         return Truth(("gpu_oom",), ("completed",), ("startup", None), ("quantize",), oom_steps=())
@@ -465,6 +224,3 @@ def _completed(plan: Plan, done: Fate) -> Truth:
         (done.skipped[0],),
         done.skipped,
     )
-
-
-Writer = Callable[[Plan], Case]

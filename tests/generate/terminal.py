@@ -50,10 +50,10 @@ class Terminal:
         self._held, self._held_bytes = [], 0
         return lost
 
-    def cut(self) -> None:
-        """The log just ends: neither the process nor the terminal says another word."""
-        self.lose()
+    def cut(self) -> bool:
+        """The log just ends: neither the process nor the terminal says another word. Returns whether lines were lost."""
         self.status = None
+        return self.lose()
 
     def text(self) -> str:
         """The log; a terminal writes CR LF."""
