@@ -75,8 +75,9 @@ def collect(
     placement: steps.Placement,
     end: End,
     lexicon: Lexicon,
+    start: int | None,
 ) -> tuple[Oom, ...]:
-    """All OOM events among `items`, in the order of the log."""
+    """All OOM events among `items`, in the order of the log; `start` is the attempt's first step, where it is known."""
     found: list[Oom] = []
     banner = 0
     aborted = False
@@ -120,7 +121,7 @@ def collect(
     if len(clusters) > MAX_CLUSTERS:
         clusters = [*clusters[: MAX_CLUSTERS // 2], *clusters[-MAX_CLUSTERS // 2 :]]
     for cluster in clusters:
-        found.append(_oom(cluster, items, name, stages, placement, end, lexicon))
+        found.append(_oom(cluster, items, name, stages, placement, end, lexicon, start))
     return tuple(sorted(found, key=lambda oom: oom.place.offset))
 
 
@@ -193,6 +194,7 @@ def _oom(
     placement: steps.Placement,
     end: End,
     lexicon: Lexicon,
+    start: int | None,
 ) -> Oom:
     event = cluster.fullest
     first = cluster.events[0]
@@ -209,7 +211,7 @@ def _oom(
         pattern=event.pattern,
         phase=phase,
         caught=event.caught or not (fatal or end.outcome in ("failed", "killed", "incomplete")),
-        step=step_at(first.place, phase, items, name, stages, placement, fatal=fatal),
+        step=step_at(first.place, phase, items, name, stages, placement, fatal=fatal, start=start),
         kind=kind,
         resource=resource,
         placed=framed or bool(event.phase),
@@ -241,12 +243,13 @@ def step_at(
     placement: steps.Placement,
     *,
     fatal: bool,
+    start: int | None,
 ) -> int | None:
-    """The step in which something at `place` happened. Before the first step that is the step to come."""
+    """The step in which something at `place` happened. Before the first step that is the step to come, `start`."""
     if phase == "unknown":
         return None
     if phase not in TRAINING:
-        return _start(items)
+        return start
     if phase == "training_step":
         if fatal or placement.last_bar is None:
             return placement.death_step
@@ -257,16 +260,6 @@ def step_at(
             lags = phase == "mid_sampling" and not placement.counts_completed
             return stage.step + 1 if lags and stage.step == placement.last_bar else stage.step
     return placement.last_bar
-
-
-def _start(items: Sequence[Item]) -> int:
-    for item in items:
-        if isinstance(item, Event) and item.event == "resume_step":
-            text = item.groups.get("step")
-            digits = text.reveal() if text else ""
-            if digits.isdecimal() and len(digits) < 13:
-                return int(digits)
-    return 0
 
 
 def _count_at(place: Place, items: Sequence[Item], name: str | None) -> int | None:
