@@ -62,6 +62,8 @@ class BarSpan(msgspec.Struct, frozen=True):
     without the sign of a finished step (a redraw at the same count, or a changed postfix). `samples`
     are (n, elapsed seconds, line) at some of the draws, first and last included; `walls` their times by the lines'
     prefixes, empty where not all have one.
+    Of the draws at the bar's first
+    count, `start_blank` had no postfix, `start_said` had one, `start_proofs` of these a new one.
     """
 
     place: Place
@@ -79,6 +81,8 @@ class BarSpan(msgspec.Struct, frozen=True):
     event: str | None = None
     phase: str | None = None
     start_proofs: int = 0
+    start_blank: int = 0
+    start_said: int = 0
     start_n: int = 0
     last_proven: bool = False
     proven_n: int | None = None
@@ -182,6 +186,8 @@ class Oom(msgspec.Struct, frozen=True):
     others_mib: tuple[float, ...] = ()
     device: int | None = None
     implied: bool = False
+    placed: bool = False
+    """Whether its own words or the frames of its traceback say the phase; else what stands before it does."""
     text: LogText = LogText("")
 
 

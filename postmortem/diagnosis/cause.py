@@ -99,7 +99,7 @@ def _from_oom(attempt: Attempt, event: Event) -> Cause:
 
 def _of(attempt: Attempt, oom: Oom, event: Event | None) -> Cause:
     """A cause made of one OOM: sure where the phase is, a fragment where it is not."""
-    proven = attempt.end.traceback is not None or oom.implied or oom.caught
+    proven = (attempt.end.traceback is not None and oom.placed) or oom.implied or oom.caught
     confidence = "low" if oom.phase == "unknown" else "high" if proven else "medium"
     begun = attempt.has_header or attempt.trained or any(stage.event == "baseline" for stage in attempt.stages)
     if oom.phase == "baseline_sampling" and not begun:

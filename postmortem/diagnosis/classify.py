@@ -51,8 +51,8 @@ def classify(phase: str, attempt: Attempt, facts: Mapping[str, Any], *, gpu: boo
         return Classified(None, False)
     died = attempt.end.outcome in ("failed", "killed")
     if died and attempt.good_steps < PROVEN_STEPS:
-        # of a fragment without a bar, how many good steps went before is not known
-        return Classified("early_step", not attempt.has_header and not attempt.trained)
+        # without a bar (a fragment, or standard output alone) how many good steps went before is not known
+        return Classified("early_step", not attempt.trained)
     if not gpu:
         return Classified("steady_training", True)
     return _training(attempt, facts, died=died)

@@ -43,6 +43,8 @@ class Fold:
         self._proven = -1
         self._start_n = 0
         self._start_proofs = 0
+        self._start_blank = 0
+        self._start_said = 0
         self._reset(place)
 
     def _reset(self, place: Place) -> None:
@@ -78,10 +80,14 @@ class Fold:
                     self._leave(previous + 1, n)
             # after a pause (preview, save) tqdm holds the count's own draw back: the next count, later, is a redraw
             redraw = self.paused and n == previous + 1 and elapsed != self._elapsed
-            if n == previous or postfix != self._postfix or redraw:
+            # what has no postfix yet has finished no step: it was drawn again because one was dropped
+            if (n == previous and postfix) or postfix != self._postfix or redraw:
                 self._proven = n
                 if n == self._start_n and postfix != self._postfix:
                     self._start_proofs += 1
+        if n == self._start_n:
+            self._start_said += bool(postfix)
+            self._start_blank += not postfix
         self.paused = False
         self.n = n
         self._postfix = postfix
@@ -126,6 +132,8 @@ class Fold:
             event=self.event,
             phase=self.phase,
             start_proofs=self._start_proofs,
+            start_blank=self._start_blank,
+            start_said=self._start_said,
             start_n=self._start_n,
             last_proven=self._proven >= self.n,
             redrawn=self.redrawn,

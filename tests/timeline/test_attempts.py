@@ -137,3 +137,16 @@ def test_another_job_in_the_input_is_named(run: Analyse) -> None:
     log = head(config()) + PREVIEW + f"Error running job: {SIZES}\n" + second + training(60, [], name="cups")
     told = [notice for notice in run(log + finished("cups")).warnings if notice.id == "other_job"]
     assert [(notice.values["attempt"], notice.values["outcome"]) for notice in told] == [(2, "completed")]
+
+
+def test_the_first_step_is_not_known_where_a_resume_may_be_missing(run: Analyse) -> None:
+    """A log without its head may have resumed; one that names a resume without its step did."""
+    load = "Loading ZImage model\nLoading transformer\n"
+    error = "Error running job: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n"
+    whole = head(config()) + error
+    resumed = head(config()) + "#### IMPORTANT RESUMING FROM output/mugs/mugs_000000250.safetensors ####\n"
+    found = "Found step 250 in metadata, starting from there\n"
+    assert run(whole).diagnosis.step == 0
+    assert run(load + error).diagnosis.step is None
+    assert run(resumed + error).diagnosis.step is None
+    assert run(resumed + found + error).diagnosis.step == 250
