@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult
 from postmortem.scan.bars import Fold
+from postmortem.scan.boxes import BoxReader
 from postmortem.scan.dump import DumpReader
 from postmortem.scan.lexicon import Compiled, Lexicon, hits
 from postmortem.scan.recognise import Recogniser
@@ -16,6 +18,8 @@ from postmortem.scan.wrapped import Wrapped
 from postmortem.text import LogText, strip_escapes
 
 BLOCK = 1 << 20
+CODE_INDENT = "    "
+"""How far Python indents a frame's code."""
 ECHO = "echo"
 """The event of lines that quote another line: a bar in one is no bar."""
 MAX_ITEMS = 60_000
@@ -24,6 +28,8 @@ MAX_ALIKE = 3_000
 MAX_SKIPS = 20_000
 """Events of one pattern kept of one attempt; what a flood adds after that is counted, not kept."""
 MAX_STARTS = 1_500
+_OPENING = re.compile(rb"\{(?:\x1b\[[\d;]*[A-Za-z]|\s)*\Z")
+"""The end of a line that may open the config dump; its colour ends behind it."""
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
@@ -41,6 +47,7 @@ class Scanner:
         self._recognise = Recogniser(lexicon, source)
         self._dump = DumpReader(lexicon, source)
         self._traceback = TracebackReader(source)
+        self._box = BoxReader(lexicon)
         self._items: list[Item] = []
         self._dropped = 0
         self._alike: dict[str, int] = {}
@@ -111,8 +118,8 @@ class Scanner:
             raw = piece.raw
             if raw.strip():
                 self._last_text = raw
-            watched = self._dump.open or self._want_code or self._wrapped is not None
-            if entries is None and not watched and not raw.rstrip().endswith(b"{"):
+            watched = self._dump.open or self._want_code or self._box.open or self._wrapped is not None
+            if entries is None and not watched and not _OPENING.search(raw):
                 continue
             self._text(piece, entries)
 
@@ -123,6 +130,15 @@ class Scanner:
             if self._dump.ready is not None:
                 self._add(self._dump.take())
             return
+        if self._box.open:
+            row = self._box.offer(text, place)
+            if row is not None:
+                if row.frame is not None:
+                    self._traceback.frame(row.frame)
+                if row.code is not None:
+                    self._traceback.code(CODE_INDENT + row.code)
+                self._see_trainers(text, place, entries)
+                return
         if self._want_code and text.strip():
             self._want_code = False
             if self._traceback.code(self._lexicon.peel_prefix(text)):
@@ -131,22 +147,33 @@ class Scanner:
         self._follow_wrapped(text, claimed=any(event.role != "trainer" for event in events))
         for event in events:
             if event.role == "trainer":
-                kept = self._trainers.get(event.event or "")
-                weight = int(event.reason or 0)
-                if kept is None or weight > kept[0]:
-                    self._trainers[event.event or ""] = (weight, place)
-                continue
-            if event.event in ("traceback", "chained"):
+                self._see_trainer(event)
+            elif event.event in ("traceback", "chained", "traceback_boxed"):
                 self._flush_traceback(self._traceback.begin(place))
-            elif event.event == "frame":
+                if event.event == "traceback_boxed":
+                    self._box.begin()
+            elif event.event in ("frame", "frame_boxed"):
                 self._traceback.frame(event)
-                self._want_code = True
+                self._want_code = event.event == "frame"
+            elif event.event == "code_boxed":
+                self._traceback.code(CODE_INDENT + event.groups["code"].reveal().strip(" │┃|"))
             else:
                 closes = event.exception is not None and self._traceback.open
                 self._add(event)
                 self._watch(event)
                 if closes:
                     self._flush_traceback(self._traceback.close(event))
+
+    def _see_trainers(self, text: str, place: Place, entries: set[Compiled] | None) -> None:
+        for event in self._recognise(text, place, entries or ()):
+            if event.role == "trainer":
+                self._see_trainer(event)
+
+    def _see_trainer(self, event: Event) -> None:
+        kept = self._trainers.get(event.event or "")
+        weight = int(event.reason or 0)
+        if kept is None or weight > kept[0]:
+            self._trainers[event.event or ""] = (weight, event.place)
 
     def _watch(self, event: Event) -> None:
         """Look for the rest of an allocator's message that breaks off at the end of its line."""
