@@ -81,7 +81,8 @@ def wrapped(width: int) -> Form:
         out: list[str] = []
         for line in screen(text).split("\n"):
             out.extend(
-                textwrap.wrap(line, width, break_long_words=False, drop_whitespace=True, replace_whitespace=False) or [""]
+                textwrap.wrap(line, width, break_long_words=False, drop_whitespace=True, replace_whitespace=False)
+                or [""]
             )
         return "\n".join(out)
 
@@ -112,7 +113,9 @@ def utf16_then_utf8(bom: bytes) -> Form:
 def stray_bytes(text: str) -> bytes:
     """Lines of bytes that are no UTF-8, as a native library prints a name."""
     lines = text.encode().split(b"\n")
-    return b"\n".join(line + b"\n\xff\xc3(" if number % 3 == 2 and line[:1].isalnum() else line for number, line in enumerate(lines))
+    return b"\n".join(
+        line + b"\n\xff\xc3(" if number % 3 == 2 and line[:1].isalnum() else line for number, line in enumerate(lines)
+    )
 
 
 def nul_block(text: str) -> bytes:
@@ -139,9 +142,6 @@ def position_one(text: str) -> str:
     return re.sub(r"\r(?=[^\r\n]*%\|)([^\r\n]*)", lambda found: f"\n\r{found[1]}\x1b[A", text)
 
 
-BLOCKS = dict.fromkeys("▏▎▍▌▋▊▉", "#") | {"█": "#"}
-
-
 def quoted_mail(text: str) -> str:
     """A reply to a mail with the log in it."""
     return "On Tue, 3 Feb 2026 at 04:05, A. Person wrote:\n" + "\n".join("> " + line for line in text.split("\n"))
@@ -153,43 +153,34 @@ def typographic(text: str) -> str:
     return text.replace("'", "\u2019")
 
 
-def is_trace(line: str) -> bool:
-    """Whether a line is one of a traceback."""
-    return line.startswith(("Traceback (most", "  File ", "    "))
-
-
 def doubled(text: str, *, by_frame: bool) -> str:
     """stderr twice, write by write, as AI Toolkit's own `--log` had it until July 2026.
 
     CPython up to 3.12 writes a code line in pieces, so the pieces come twice on one line; later ones write a frame whole.
     """
-    head, sep, tail = text.partition("Traceback (most recent call last):\n")
-    head = re.sub(r"\r[^\r\n\x1b]*%\|[^\r\n\x1b]*\]", lambda found: found[0] * 2, head)
-    if not sep:
-        return head
-    out = [sep * 2]
-    lines = tail.split("\n")
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        code = lines[at + 1] if at + 1 < len(lines) and line.startswith("  File ") else ""
-        if line.startswith("  File ") and code.startswith("    "):
-            bare = code.strip()
-            if by_frame:
-                out.append(f"{line}\n{code}\n" * 2)
-            else:
-                out.append(f"{line}\n{line}\n{'    ' * 2}{bare}{bare}\n\n")
-            at += 2
-            continue
-        error = re.match(r"([\w.]*?)(\w+(?:Error|Exception|Interrupt))(: )(.*)", line)
-        if by_frame or not error:
-            out.append((line + "\n") * (2 if line else 1))
+    text = re.sub(r"\r[^\r\n\x1b]*%\|[^\r\n\x1b]*\]", lambda found: found[0] * 2, text)
+    whole = re.compile(r"Traceback \(most recent call last\):\n(?:  [^\n]*\n)+[^\n]*\n?")
+    return whole.sub(lambda found: _doubled_trace(found[0], by_frame=by_frame), text)
+
+
+def _doubled_trace(trace: str, *, by_frame: bool) -> str:
+    lines = trace.splitlines()
+    out = [(lines[0] + "\n") * 2]
+    for line, after in zip(lines[1:], [*lines[2:], ""], strict=True):
+        if line.startswith("  File "):
+            has_code = after.startswith("    ")
+            out.append(f"{line}\n{after}\n" * 2 if by_frame and has_code else (line + "\n") * 2)
+        elif line.startswith("    "):
+            if not by_frame:
+                out.append("    " * 2 + line.strip() * 2 + "\n\n")
         else:
-            module = error[1].rstrip(".")
-            dotted = (module * 2 + "..") if module else ""
-            out.append(f"{dotted}{error[2] * 2}{error[3] * 2}{error[4] * 2}\n\n")
-        at += 1
-    return head + "".join(out)
+            error = None if by_frame else re.match(r"([\w.]*?)\.?(\w+(?:Error|Exception))(?:(: )(.*))?$", line)
+            if error is None:
+                out.append((line + "\n") * 2)
+            else:
+                module = error[1] * 2 + ".." if error[1] else ""
+                out.append(module + error[2] * 2 + (error[3] or "") * 2 + (error[4] or "") * 2 + "\n\n")
+    return "".join(out)
 
 
 def traceback_of(text: str) -> tuple[str, str, str]:
@@ -357,7 +348,9 @@ SAME: dict[str, Form] = {
     "Korean around it": text_form(lambda text: f"{KOREAN}\n\n{text}\n\n어떻게 해야 하나요? 도와주세요.\n"),
     "Chinese around it": text_form(lambda text: f"{CHINESE}\n\n{text}\n\n谢谢大家!\n"),
     "English around it": text_form(
-        lambda text: f"Hello everybody. My run stopped with an error, I have a 3090.\n\n{text}\n\nThanks, and sorry for the long post.\n"
+        lambda text: (
+            f"Hello everybody. My run stopped with an error, I have a 3090.\n\n{text}\n\nThanks, and sorry for the long post.\n"
+        )
     ),
     # interleaving
     "stderr twice, in pieces": text_form(lambda text: doubled(text, by_frame=False)),

@@ -12,7 +12,7 @@ from postmortem.scan.dump import DumpReader
 from postmortem.scan.lexicon import Compiled, Lexicon, hits
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Cutter, Draw, Text
-from postmortem.scan.traceback import TracebackReader
+from postmortem.scan.traceback import TracebackReader, once
 from postmortem.scan.unwrap import look_ahead
 from postmortem.scan.wrapped import Wrapped
 from postmortem.text import LogText, strip_escapes
@@ -22,6 +22,7 @@ CODE_INDENT = "    "
 """How far Python indents a frame's code."""
 ECHO = "echo"
 """The event of lines that quote another line: a bar in one is no bar."""
+MAX_WRITERS = 64
 MAX_ITEMS = 60_000
 """Events kept of one log; beyond it the oldest attempts go first."""
 MAX_ALIKE = 3_000
@@ -46,7 +47,9 @@ class Scanner:
         self._source = source
         self._recognise = Recogniser(lexicon, source)
         self._dump = DumpReader(lexicon, source)
-        self._traceback = TracebackReader(source)
+        self._tracebacks = {"": TracebackReader(source)}
+        self._traceback = self._tracebacks[""]
+        self._writer = lexicon.by_id.get("prefix.rank")
         self._box = BoxReader(lexicon)
         self._items: list[Item] = []
         self._dropped = 0
@@ -58,7 +61,6 @@ class Scanner:
         self._names: dict[bytes, tuple[str, str | None, str | None]] = {}
         self._trainers: dict[str, tuple[int, Place]] = {}
         self._last_text = b""
-        self._want_code = False
         self._wrapped: Wrapped | None = None
 
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
@@ -118,7 +120,7 @@ class Scanner:
             raw = piece.raw
             if raw.strip():
                 self._last_text = raw
-            watched = self._dump.open or self._want_code or self._box.open or self._wrapped is not None
+            watched = self._dump.open or self._want_code > 0 or self._box.open or self._wrapped is not None
             if entries is None and not watched and not _OPENING.search(raw):
                 continue
             self._text(piece, entries)
@@ -139,10 +141,12 @@ class Scanner:
                     self._traceback.code(CODE_INDENT + row.code)
                 self._see_trainers(text, place, entries)
                 return
-        if self._want_code and text.strip():
-            self._want_code = False
+        self._traceback = self._of_writer(text)
+        if self._traceback.want_code and text.strip():
+            self._expect_code(False)
             if self._traceback.code(self._lexicon.peel_prefix(text)):
                 return
+        text = once(text)
         events = list(self._recognise(text, place, entries)) if entries is not None else []
         self._follow_wrapped(text, claimed=any(event.role != "trainer" for event in events))
         for event in events:
@@ -154,7 +158,7 @@ class Scanner:
                     self._box.begin()
             elif event.event in ("frame", "frame_boxed"):
                 self._traceback.frame(event)
-                self._want_code = event.event == "frame"
+                self._expect_code(event.event == "frame")
             elif event.event == "code_boxed":
                 self._traceback.code(CODE_INDENT + event.groups["code"].reveal().strip(" │┃|"))
             else:
@@ -163,6 +167,18 @@ class Scanner:
                 self._watch(event)
                 if closes:
                     self._flush_traceback(self._traceback.close(event))
+
+    def _of_writer(self, text: str) -> TracebackReader:
+        """The traceback that a line may belong to: processes that write at once name themselves in front."""
+        found = self._writer.match(text) if self._writer is not None and text.startswith("[") else None
+        name = found[0].strip() if found else ""
+        if name not in self._tracebacks and len(self._tracebacks) < MAX_WRITERS:
+            self._tracebacks[name] = TracebackReader(self._source)
+        return self._tracebacks.get(name, self._tracebacks[""])
+
+    def _expect_code(self, wanted: bool) -> None:
+        self._want_code += wanted - self._traceback.want_code
+        self._traceback.want_code = wanted
 
     def _see_trainers(self, text: str, place: Place, entries: set[Compiled] | None) -> None:
         for event in self._recognise(text, place, entries or ()):
@@ -219,6 +235,8 @@ class Scanner:
         return Fold(name, total, place, event=event, phase=phase)
 
     _kept: Fold | None = None
+    _want_code = 0
+    """Writers whose last line was a frame."""
 
     def _name(self, raw: bytes) -> tuple[str, str | None, str | None]:
         text = strip_escapes(raw[-400:].decode("utf-8", "replace")).strip()
@@ -285,7 +303,8 @@ class Scanner:
         self._starts = [start - at for start in self._starts if start >= at]
 
     def _finish(self) -> None:
-        self._flush_traceback(self._traceback.end())
+        for reader in self._tracebacks.values():
+            self._flush_traceback(reader.end())
         if self._dump.open:
             self._dump.abandon()
             if self._dump.ready is not None:
