@@ -55,7 +55,10 @@ def headline(
     return key, values
 
 
-def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer: str | None) -> list[Notice]:
+def notices(
+    attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer: str | None, no_training: bool
+) -> list[Notice]:
+    """What the reader should know beside the verdict; `no_training`: `trainer` is a program that trains nothing."""
     found: list[Notice] = []
     skipped = any(oom.caught and oom.phase == "training_step" for oom in attempt.ooms)
     for earlier in history:
@@ -74,7 +77,9 @@ def notices(attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer:
                     },
                 )
             )
-    if trainer not in ("ai-toolkit", None) and cause.kind in MEMORY_KINDS:
+    if no_training:
+        found.append(Notice("not_a_training_run", None, {"trainer": trainer}))
+    elif trainer not in ("ai-toolkit", None) and cause.kind in MEMORY_KINDS:
         found.append(Notice("foreign_trainer", None, {"trainer": trainer}))
     if attempt.buffered:
         found.append(Notice("buffered_log", None, {}))

@@ -66,9 +66,9 @@ class Scanner:
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
         """Scan everything and return the result."""
         cutter = Cutter(self._lexicon.bars)
-        width, whole, rest = look_ahead(chunks)
-        if width is not None:
-            self._block(list(cutter.broken(whole, width)))
+        breaks, whole, rest = look_ahead(chunks)
+        if breaks is not None:
+            self._block(list(cutter.broken(whole, breaks)))
         held: list[Text | Draw] = []
         size = 0
         for chunk in rest:
@@ -84,8 +84,8 @@ class Scanner:
         self._block(held)
         self._finish()
         warnings = []
-        if width is not None:
-            warnings.append(Notice("unwrapped", None, {"width": width}))
+        if breaks is not None:
+            warnings.append(Notice("unwrapped", None, {"width": breaks.width}))
         if self._dropped:
             warnings.append(Notice("too_many_events", None, {"count": self._dropped}))
         if cutter.cut_long:
