@@ -102,7 +102,9 @@ def main() -> None:
     for form in options.form:
         for megabytes in options.megabytes:
             mib, seconds = peak_mib(form, megabytes * 1_000_000, options.encoding)
-            print(f"{form:12} {options.encoding:10} {megabytes:6} MB  peak {mib:7.1f} MiB  {seconds:6.1f} s", flush=True)
+            print(
+                f"{form:12} {options.encoding:10} {megabytes:6} MB  peak {mib:7.1f} MiB  {seconds:6.1f} s", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult
+import msgspec
+
+from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult, Traceback
 from postmortem.scan.bars import Fold
 from postmortem.scan.boxes import BoxReader
 from postmortem.scan.dump import DumpReader
@@ -14,7 +16,7 @@ from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Cutter, Draw, Text
 from postmortem.scan.traceback import TracebackReader, once
 from postmortem.scan.unwrap import look_ahead
-from postmortem.scan.wrapped import Wrapped
+from postmortem.scan.wrapped import Unfinished, Wrapped
 from postmortem.text import LogText, strip_escapes
 
 BLOCK = 1 << 20
@@ -62,6 +64,7 @@ class Scanner:
         self._trainers: dict[str, tuple[int, Place]] = {}
         self._last_text = b""
         self._wrapped: Wrapped | None = None
+        self._unfinished: Unfinished | None = None
 
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
         """Scan everything and return the result."""
@@ -120,7 +123,7 @@ class Scanner:
             raw = piece.raw
             if raw.strip():
                 self._last_text = raw
-            watched = self._dump.open or self._want_code > 0 or self._box.open or self._wrapped is not None
+            watched = self._dump.open or self._want_code > 0 or self._box.open or self._wrapped or self._unfinished
             if entries is None and not watched and not _OPENING.search(raw):
                 continue
             self._text(piece, entries)
@@ -148,7 +151,9 @@ class Scanner:
                 return
         text = once(text)
         events = list(self._recognise(text, place, entries)) if entries is not None else []
-        self._follow_wrapped(text, claimed=any(event.role != "trainer" for event in events))
+        claimed = any(event.role != "trainer" for event in events)
+        self._follow_wrapped(text, claimed=claimed)
+        self._follow_unfinished(text, claimed=claimed)
         for event in events:
             if event.role == "trainer":
                 self._see_trainer(event)
@@ -196,6 +201,31 @@ class Scanner:
         entry = self._lexicon.by_id.get(event.pattern)
         if entry is not None and self._items and self._items[-1] is event and Wrapped.wanted(event, entry):
             self._wrapped = Wrapped(event, entry, len(self._items) - 1)
+        elif self._items and self._items[-1] is event and Unfinished.wanted(event):
+            self._unfinished = Unfinished(event, len(self._items) - 1)
+
+    def _follow_unfinished(self, text: str, *, claimed: bool) -> None:
+        """An exception's message that its line breaks off: known with the next line, it is that statement."""
+        held = self._unfinished
+        if held is None:
+            return
+        before = held.event
+        more = not claimed and held.extend(self._lexicon.peel_prefix(text), self._as_one)
+        if held.event is not before:
+            self._items[held.at] = held.event
+            after = self._items[held.at + 1] if held.at + 1 < len(self._items) else None
+            if isinstance(after, Traceback) and after.exception is before:
+                self._items[held.at + 1] = msgspec.structs.replace(after, exception=held.event)
+            entry = self._lexicon.by_id.get(held.event.pattern)
+            if entry is not None and Wrapped.wanted(held.event, entry):
+                self._wrapped = Wrapped(held.event, entry, held.at)
+        if not more:
+            self._unfinished = None
+
+    def _as_one(self, text: str, place: Place) -> Iterable[Event]:
+        raw = text.encode()
+        entries = {item for anchor, found in self._lexicon.anchored.items() if anchor in raw for item in found}
+        return self._recognise(text, place, entries)
 
     def _follow_wrapped(self, text: str, *, claimed: bool) -> None:
         if self._wrapped is None:
@@ -296,7 +326,7 @@ class Scanner:
         if len(self._starts) > MAX_STARTS:
             half = self._starts[len(self._starts) // 2]
         at = next((start for start in self._starts if start >= half), half)
-        self._wrapped = None
+        self._wrapped = self._unfinished = None
         self._put_back()
         self._dropped += at
         del self._items[:at]
