@@ -26,13 +26,14 @@ def bars(size: int) -> Iterator[str]:
     """A run of about `size` characters that is nothing but its bar, with a fatal error at its end."""
     total = 99_999_999
     yield head(config(train__steps=total)) + buckets({"512x512": 40, "1024x1024": 12})
-    made = step = 0
+    made = first = 0
     while made < size:
         rows: list[str] = []
-        for step in range(step + 1, step + 2001):
+        for step in range(first, first + 2000):
             postfix = f", lr: 1.0e-04 loss: {0.3 + step % 7919 / 100000:.5f}"
             rows.append(bar("mugs", step, total, 2 * step, postfix) + bar("mugs", step + 1, total, 2 * step, postfix))
         piece = "".join(rows)
+        first += 2000
         made += len(piece)
         yield piece
     yield "\nError running job: CUDA error: out of memory\n"
@@ -67,13 +68,12 @@ def peak_mib(form: str, size: int, encoding: str = "utf-8") -> tuple[float, floa
     """(peak resident memory in MiB, seconds) of the command reading `size` characters of `form` from a pipe."""
     command = [sys.executable, str(pathlib.Path(__file__)), "--child"]
     started = time.perf_counter()
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert child.stdin is not None and child.stdout is not None
-    for piece in FORMS[form](size):
-        child.stdin.write(piece.encode(encoding))
-    child.stdin.close()
-    kib = int(child.stdout.read().split()[-1])
-    child.wait()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None and child.stdout is not None
+        for piece in FORMS[form](size):
+            child.stdin.write(piece.encode(encoding))
+        child.stdin.close()
+        kib = int(child.stdout.read().split()[-1])
     return kib / 1024, time.perf_counter() - started
 
 

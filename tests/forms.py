@@ -310,11 +310,8 @@ SAME: dict[str, Form] = {
     # terminals
     "ANSI colour": text_form(coloured),
     "script": text_form(typescript),
-    "a bar a line": text_form(framed),
     "bars at position 1": text_form(position_one),
     "ASCII bars": text_form(lambda text: re.sub("[▏▎▍▌▋▊▉█]", "#", text)),
-    "a window of 120 columns": broken(120),
-    "a window of 80 columns": broken(80),
     # prefixes
     "docker timestamps": prefixed("2026-02-03T04:05:06.123456789Z "),
     "Kubernetes": prefixed("2026-02-03T04:05:06.123456789Z stdout F ", "2026-02-03T04:05:06.123456789Z stderr F "),
@@ -358,11 +355,14 @@ SAME: dict[str, Form] = {
     "two threads, line by line": text_form(woven_lines),
     "eight ranks at once": text_form(eight_ranks),
     "Rich's box": text_form(boxed),
-    "Rich's narrow box": text_form(lambda text: boxed(text, width=80)),
     "an ASCII box": text_form(lambda text: boxed(text, ascii_only=True)),
 }
 
 LESS: dict[str, Form] = {
+    "Rich's narrow box": text_form(lambda text: boxed(text, width=80)),
+    "a window of 80 columns": broken(80),
+    "a window of 120 columns": broken(120),
+    "a bar a line": text_form(framed),
     "a screen": text_form(screen),
     "tmux scrollback of 80 columns": broken(80, screen),
     "tmux scrollback of 132 columns": broken(132, screen),

@@ -93,7 +93,7 @@ class Fold:
     def _is_twin(self, n: int, elapsed: bytes, postfix: bytes) -> bool:
         """Whether this draw is the one before it, written twice: what then says nothing of a finished step.
 
-        AI Toolkit's `--log` wrote stderr twice until July 2026. It shows in the first draw, which has nothing to redraw.
+        AI Toolkit's `--log` wrote stderr twice until July 2026. It shows in the first draw: nothing redraws that.
         """
         same = n == self.n and elapsed == self._elapsed and postfix == self._postfix
         if self._doubled is None and self.n is not None:

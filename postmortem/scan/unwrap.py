@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 
 import msgspec
 
@@ -77,7 +77,7 @@ def breaks_of(head: bytes) -> Breaks | None:
 def _all_full(head: bytes, width: int) -> bool:
     """Whether the lines that go on in the next are exactly as wide as the window, as they are not between words."""
     lines = [line.rstrip(b"\r") for line in head.split(b"\n")[:4000]]
-    lengths = [_length(line) for line, after in zip(lines, lines[1:], strict=False) if _goes_on(line, after, width)]
+    lengths = [_length(line) for line, after in pairwise(lines) if _goes_on(line, after, width)]
     long = [length for length in lengths if length >= _NEARLY * width]
     return sum(length == width for length in long) >= _MOST * len(long)
 
@@ -91,7 +91,7 @@ def _width_of_words(head: bytes) -> int | None:
     if not _NARROWEST <= width <= _WIDEST_WORDS:
         return None
     torn = 0
-    for line, after in zip(lines, lines[1:], strict=False):
+    for line, after in pairwise(lines):
         if _goes_on(line, after, width):
             # nothing but a break takes a frame apart; a bar may just have been left off
             torn += _TORN_PIECES * bool(_FRAME.match(line) and not _WHOLE_FRAME.match(line))
