@@ -22,7 +22,9 @@ MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
 
 def analyze(
     path: str = typer.Argument(
-        "-", metavar="[PATH|-]", help="A log, a run folder (or one that holds a single run), or - for standard input."
+        "-",
+        metavar="[PATH|URL|-]",
+        help="A log, a run folder (or one that holds a single run), archive, URL, or -.",
     ),
     config: Path | None = typer.Option(
         None, "--config", help="The job config (YAML or JSON), if the log does not hold it."
@@ -92,7 +94,7 @@ def analyze(
 
 
 def _open(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
-    from postmortem.intake import IntakeError, open_path, open_stream
+    from postmortem.intake import IntakeError, open_input, open_stream
     from postmortem.intake.packed import Limits
 
     limits = Limits(expanded_mib, ratio, entries)
@@ -103,7 +105,7 @@ def _open(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
             if sys.stdin is None:
                 raise IntakeError("standard input is closed; give a log or a run folder")
             return open_stream(sys.stdin.buffer, limits=limits)
-        return open_path(Path(path), limits)
+        return open_input(path, limits)
     except IntakeError as error:
         near = _meant(path)
         raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None

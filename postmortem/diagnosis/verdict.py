@@ -13,6 +13,11 @@ from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Attempt, Diagnosis, FactorFound, JobConfig
 
 
+def _others(knowledge: Knowledge) -> set[str | None]:
+    """Programs whose logs people hand in that train nothing."""
+    return {item.sets.trainer for item in knowledge.patterns if item.sets.event == "not_training"}
+
+
 def diagnose(
     attempt: Attempt,
     config: JobConfig,
@@ -66,7 +71,10 @@ def diagnose(
         trainer=trainer,
         outcome=attempt.end.outcome,
         facts=known,
-        warnings=(*warnings, *wording.notices(attempt, cause, history, trainer, where)),
+        warnings=(
+            *warnings,
+            *wording.notices(attempt, cause, history, trainer, where, no_training=trainer in _others(knowledge)),
+        ),
         suspects=classified.suspects,
         skips=classified.skips,
         missing=tuple(wording.missing(attempt, config, cause, sizes, trainer, known)),

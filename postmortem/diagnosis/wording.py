@@ -62,8 +62,15 @@ def headline(
 
 
 def notices(
-    attempt: Attempt, cause: Cause, history: Sequence[Attempt], trainer: str | None, where: Mapping[str, Any]
+    attempt: Attempt,
+    cause: Cause,
+    history: Sequence[Attempt],
+    trainer: str | None,
+    where: Mapping[str, Any],
+    *,
+    no_training: bool,
 ) -> list[Notice]:
+    """What the reader should know beside the verdict; `no_training`: `trainer` is a program that trains nothing."""
     found: list[Notice] = []
     skipped = any(oom.caught and oom.phase == "training_step" for oom in attempt.ooms)
     for earlier in history:
@@ -82,7 +89,9 @@ def notices(
                     },
                 )
             )
-    if trainer not in ("ai-toolkit", None) and cause.kind in MEMORY_KINDS:
+    if no_training:
+        found.append(Notice("not_a_training_run", None, {"trainer": trainer}))
+    elif trainer not in ("ai-toolkit", None) and cause.kind in MEMORY_KINDS:
         found.append(Notice("foreign_trainer", None, {"trainer": trainer}))
     if attempt.buffered:
         found.append(Notice("buffered_log", None, {}))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 MAX_CONFIG_BYTES = 2_000_000
 LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|(?i:file:/)")
 _SHELL_PIPE = re.compile(r"/(?:dev|proc/(?:self|\d+))/fd/\d+")
 SINGLE = "log"
 """What evidence calls the only log there is, so that a pipe and a file give the same report."""
@@ -97,6 +98,15 @@ def open_stream(stream: BinaryIO, source: str = "-", limits: packed.Limits | Non
             yield piece
 
     return Intake(source, (_log(SINGLE, head, raw),))
+
+
+def open_input(named: str, limits: packed.Limits | None = None) -> Intake:
+    """What a user names: a path, or `scheme://…` of something elsewhere. Raises IntakeError as `open_path` does."""
+    if _URL.match(named):
+        from postmortem.intake import remote
+
+        return remote.open_url(named, limits)
+    return open_path(Path(named), limits)
 
 
 def open_path(path: Path, limits: packed.Limits | None = None) -> Intake:

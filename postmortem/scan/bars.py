@@ -45,6 +45,8 @@ class Fold:
         self._start_proofs = 0
         self._start_blank = 0
         self._start_said = 0
+        self._doubled: bool | None = None
+        self._twin = False
         self._reset(place)
 
     def _reset(self, place: Place) -> None:
@@ -60,6 +62,8 @@ class Fold:
 
     def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int) -> None:
         """Take in one draw of the bar at count `n`."""
+        if self._doubled is not False and self._is_twin(n, elapsed, postfix):
+            return
         if not self._draws:
             self._place = Place(line, offset, self._source)
             self._first_n = n
@@ -97,6 +101,17 @@ class Fold:
             if len(self._samples) >= MAX_SAMPLES:
                 self._samples = self._samples[::2]
                 self._stride *= 2
+
+    def _is_twin(self, n: int, elapsed: bytes, postfix: bytes) -> bool:
+        """Whether this draw is the one before it, written twice: what then says nothing of a finished step.
+
+        AI Toolkit's `--log` wrote stderr twice until July 2026. It shows in the first draw: nothing redraws that.
+        """
+        same = n == self.n and elapsed == self._elapsed and postfix == self._postfix
+        if self._doubled is None and self.n is not None:
+            self._doubled = same and not postfix
+        self._twin = bool(self._doubled) and same and not self._twin
+        return self._twin
 
     def _leave(self, start: int, end: int) -> None:
         if self._unproven and self._unproven[-1][1] == start:

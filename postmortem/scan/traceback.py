@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import re
+
 from postmortem.model import Event, Frame, Place, Traceback
 from postmortem.text import LogText
 
 MAX_FRAMES = 400
+_TWICE = re.compile(r"(?:(?P<module>[\w.]{1,100})(?P=module)\.\.)?(?P<name>[A-Za-z]\w{1,80})(?P=name): : ")
+
+
+def once(text: str) -> str:
+    """An exception line whose pieces were each written twice (`KeyErrorKeyError: : 'x''x'`), as it was meant."""
+    found = _TWICE.match(text) if ": : " in text[:400] else None
+    if found is None:
+        return text
+    message = text[found.end() :].rstrip()
+    half = len(message) // 2
+    if len(message) % 2 == 0 and message[:half] == message[half:]:
+        message = message[:half]
+    module = f"{found['module']}." if found["module"] else ""
+    return f"{module}{found['name']}: {message}"
 
 
 class TracebackReader:
@@ -17,6 +33,8 @@ class TracebackReader:
         self._start: Place | None = None
         self._doubled = False
         self._repeated = False
+        self.want_code = False
+        """Whether the line before was a frame, whose code comes next."""
 
     @property
     def open(self) -> bool:

@@ -114,7 +114,7 @@ def place(
 def _death(last: BarSpan, start_step: int, offset: int, *, excerpt: bool, aborted: bool, done: Sequence[int]) -> int:
     """The step that was at work when the bar was last drawn."""
     if excerpt:
-        return last.last_n + offset
+        return max([last.last_n + offset, *(step + 1 for step in done)])
     if aborted:
         # three skipped and the fourth fatal, counted from the last step that was finished; draws may be missing
         proven = max(start_step - 1, _proven_step(last, offset))
