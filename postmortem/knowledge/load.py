@@ -15,7 +15,18 @@ from typing import Any
 import msgspec
 
 from postmortem import __version__
-from postmortem.knowledge.schema import ClassEntry, Factor, Family, Knowledge, Pattern, Redaction, Remedy, Setting
+from postmortem.knowledge.schema import (
+    ClassEntry,
+    Exclusion,
+    Factor,
+    Family,
+    Knowledge,
+    Pattern,
+    Redaction,
+    Remedy,
+    Setting,
+    Watched,
+)
 
 SECTIONS: dict[str, Any] = {
     "patterns": Pattern,
@@ -25,6 +36,8 @@ SECTIONS: dict[str, Any] = {
     "factors": Factor,
     "classes": ClassEntry,
     "redactions": Redaction,
+    "watched": Watched,
+    "exclusions": Exclusion,
 }
 MAX_BYTES = 4_000_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")
@@ -126,6 +139,8 @@ def _check_expressions(entry: Any, where: str) -> None:
     sources = {"regex": entry.regex} if isinstance(entry, Pattern | Redaction) else {}
     if isinstance(entry, Pattern):
         sources.update(entry.fields)
+    if isinstance(entry, Exclusion):
+        sources.update({f"expression {index + 1}": text for index, text in enumerate((*entry.strings, *entry.unless))})
     for name, source in sources.items():
         try:
             compiled: Any = re.compile(source)
