@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from postmortem.drift.templates import Template, fillings
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Place
@@ -9,6 +11,8 @@ from postmortem.scan.lexicon import Lexicon
 from postmortem.scan.recognise import Recogniser
 
 _MAX_LINE = 4000
+_LIKELY = 24
+"""Fillings that are all tried, since what varies may decide which entry claims the line (`512x512: 3 files`)."""
 _PLACE = Place(1, 0)
 
 
@@ -21,12 +25,13 @@ class Claims:
         self._known: dict[tuple[str, Template], frozenset[str]] = {}
 
     def of(self, kind: str, template: Template) -> frozenset[str]:
-        """The ids of the entries that claim the template in its likeliest filling that any claims; empty if none."""
+        """The ids of the entries that claim the template in its likeliest fillings, else in any; empty if none."""
         key = (kind, template)
         if key not in self._known:
             ask = self._bar if kind == "bar" else self._message if kind == "raise" else self._line
             tried = (ask(text[:_MAX_LINE]) for text in fillings(template))
-            self._known[key] = next((found for found in tried if found), frozenset())
+            likely = frozenset().union(*itertools.islice(tried, _LIKELY))
+            self._known[key] = likely or next((found for found in tried if found), frozenset())
         return self._known[key]
 
     def _bar(self, text: str) -> frozenset[str]:

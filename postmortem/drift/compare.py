@@ -182,13 +182,11 @@ def _gone_patterns(
     knowledge: Knowledge, claimed: set[str], checkout: Checkout, date: datetime.date | None
 ) -> Iterator[Gone]:
     texts = [file.text for file in checkout.files]
-    for pattern in knowledge.patterns:
-        if _TOOLKIT not in pattern.source or not _is_wording(pattern):
-            continue
+    for pattern in toolkit_wordings(knowledge):
         if pattern.id in claimed:
             if _denied(pattern.seen, date):
                 yield Gone(pattern.id, "pattern", "said although `seen` denies it", pattern.source)
-        elif _expected(pattern.seen, date) and not _holds_anchor(pattern, texts):
+        elif pattern.status != "legacy" and _expected(pattern.seen, date) and not _holds_anchor(pattern, texts):
             yield Gone(pattern.id, "pattern", "no longer said", pattern.source)
 
 
@@ -196,6 +194,11 @@ def _holds_anchor(pattern: Pattern, texts: list[str]) -> bool:
     """Whether an anchor long enough to tell stands in a source: some wordings are put together elsewhere."""
     telling = [anchor.strip() for anchor in pattern.anchors if len(anchor.strip()) >= _TELLING]
     return any(anchor in text for anchor in telling for text in texts)
+
+
+def toolkit_wordings(knowledge: Knowledge) -> Iterator[Pattern]:
+    """The entries that stand for words of AI Toolkit itself; each says when they were `seen`."""
+    return (item for item in knowledge.patterns if _TOOLKIT in item.source and _is_wording(item))
 
 
 def _is_wording(pattern: Pattern) -> bool:

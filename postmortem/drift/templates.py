@@ -43,6 +43,7 @@ _FILLINGS = (
     "",
 )
 _BY_HINT = (
+    (re.compile(r"^len\b"), "12"),
     (re.compile(r"shape", re.IGNORECASE), "torch.Size([4, 16])"),
     (re.compile(r"keys|missing|list", re.IGNORECASE), "['a', 'b']"),
     (re.compile(r"path|file|folder|dir\b|url|repo|name_or", re.IGNORECASE), "/data/sets/a.safetensors"),
@@ -167,8 +168,12 @@ def fillings(template: Template) -> Iterator[str]:
     holes = [part for part in template if isinstance(part, Hole)]
     options = [_options(hole) for hole in holes]
     seen: set[str] = set()
+    first = [choice[0] for choice in options]
+    single = ([*first[:at], value, *first[at + 1 :]] for at, choice in enumerate(options) for value in choice)
     uniform = ([choice[min(index, len(choice) - 1)] for choice in options] for index in range(len(_FILLINGS) + 1))
-    for values in itertools.islice(itertools.chain(uniform, itertools.product(*options)), MAX_FILLINGS):
+    for values in itertools.islice(
+        itertools.chain([first], single, uniform, itertools.product(*options)), MAX_FILLINGS
+    ):
         filled = iter(values)
         line = "".join(part if isinstance(part, str) else next(filled) for part in template)
         if line not in seen:
