@@ -74,8 +74,8 @@ def templates(node: ast.expr, names: Mapping[str, ast.expr] | None = None, depth
         if isinstance(base, ast.Constant) and isinstance(base.value, str):
             return [_holes(base.value, _BRACES)]
     if isinstance(node, ast.Name) and node.id in names:
-        known = {name: value for name, value in names.items() if name != node.id}
-        return templates(names[node.id], known, depth + 1)
+        # one step only: variables made of variables could double at each step
+        return templates(names[node.id], {}, depth + 1)
     return [(Hole(_names(node)),)]
 
 

@@ -12,6 +12,8 @@ import msgspec
 from postmortem.drift.templates import Hole, Template, lines, says_something, templates
 from postmortem.knowledge.schema import DriftKind
 
+_MAX_PARTS = 200
+"""Fixed and varying parts of one line that are looked at; no line for people has a tenth of that."""
 _PRINT = re.compile(r"print|print_\w+")
 _LEVELS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical"})
 _BARS = re.compile(r"tqdm|trange|\w*ProgressBar")
@@ -141,8 +143,9 @@ def _callee(function: ast.expr) -> tuple[str, str]:
 def _said(kind: DriftKind, path: str, line: int, found: list[Template]) -> Iterator[Wording]:
     for text in found:
         for one in lines(text):
-            if says_something(one):
-                yield Wording(kind, path, line, one)
+            cut = one[:_MAX_PARTS]
+            if says_something(cut):
+                yield Wording(kind, path, line, cut)
 
 
 def _class_arch(path: str, node: ast.ClassDef) -> Iterator[Wording]:

@@ -43,6 +43,14 @@ def test_a_variable_set_once_stands_for_its_value_and_one_set_twice_does_not() -
     assert said("def f():\n    text = 'one'\n    text = 'two'\n    print(text)") == []
 
 
+def test_variables_that_double_and_endless_lines_stay_cheap() -> None:
+    doubling = "\n".join(f"v{n} = f'{{v{n + 1}}}{{v{n + 1}}}'" for n in range(60))
+    (item,) = wordings("a.py", ast.parse(f"{doubling}\nprint(f'All {{v0}}')"))
+    assert shown(item.template) == "All {v0}"
+    (long,) = wordings("a.py", ast.parse("print(f'All " + "{x}" * 5000 + "')"))
+    assert len(long.template) == 200
+
+
 def test_a_script_part_counts_in_scripts_only() -> None:
     source = "if __name__ == '__main__':\n    print('Loading demo')"
     assert said(source, "toolkit/a.py") == []
