@@ -19,6 +19,7 @@ from postmortem.knowledge.history import History, history_in
 from postmortem.knowledge.schema import (
     ClassEntry,
     Dating,
+    Exclusion,
     Factor,
     Family,
     Knowledge,
@@ -27,6 +28,7 @@ from postmortem.knowledge.schema import (
     Regression,
     Remedy,
     Setting,
+    Watched,
 )
 
 SECTIONS: dict[str, Any] = {
@@ -39,6 +41,8 @@ SECTIONS: dict[str, Any] = {
     "redactions": Redaction,
     "datings": Dating,
     "regressions": Regression,
+    "watched": Watched,
+    "exclusions": Exclusion,
 }
 MAX_BYTES = 4_000_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")
@@ -145,6 +149,8 @@ def _check_expressions(entry: Any, where: str) -> None:
     sources = {"regex": entry.regex} if isinstance(entry, Pattern | Redaction) else {}
     if isinstance(entry, Pattern):
         sources.update(entry.fields)
+    if isinstance(entry, Exclusion):
+        sources.update({f"expression {index + 1}": text for index, text in enumerate((*entry.strings, *entry.unless))})
     for name, source in sources.items():
         try:
             compiled: Any = re.compile(source)

@@ -7,6 +7,7 @@ field for people who add entries.
 
 from __future__ import annotations
 
+import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -72,12 +73,23 @@ class Examples(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     no_match: tuple[str, ...] = ()
 
 
+class Seen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"since": "from"}):
+    """When AI Toolkit says something: the days of its first and last commit that do (``git log --format=%cs``).
+
+    `since` is written ``from`` in YAML. No `until`: the newest checkout that was looked at still does.
+    """
+
+    since: datetime.date
+    until: datetime.date | None = None
+
+
 class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One wording that AI Toolkit, torch, the kernel, a shell or another trainer prints.
 
     `anchors` are literal strings, at least one of which is in every line that the entry can match: the
     scan looks only at lines that hold an anchor of some entry. `regex` is tried at the start of the
-    message, once prefixes and carriers are peeled off, or anywhere in it with `anywhere`.
+    message, once prefixes and carriers are peeled off, or anywhere in it with `anywhere`. `seen` is given for
+    AI Toolkit's own wordings, `versions` in words for all others and for what dates alone do not say.
     """
 
     id: str
@@ -91,11 +103,22 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     fields: dict[str, str] = {}
     yields_to: tuple[str, ...] = ()
     versions: str | None = None
+    seen: Seen | None = None
     status: Status = "stable"
 
 
+class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A default that AI Toolkit had up to and including the commit day `until`."""
+
+    default: Any
+    until: datetime.date
+
+
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One config key that bears on memory, with AI Toolkit's true default and where the UI shows it."""
+    """One config key that bears on memory, with AI Toolkit's true default and where the UI shows it.
+
+    `seen` is since when AI Toolkit reads the key, where that is not since August 2024; `earlier` its older defaults.
+    """
 
     path: str
     default: Any
@@ -105,6 +128,8 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     aliases: tuple[str, ...] = ()
     ui: str | None = None
     shown: bool = False
+    seen: Seen | None = None
+    earlier: tuple[Earlier, ...] = ()
 
 
 class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -231,6 +256,33 @@ class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     examples: Examples
 
 
+DriftKind = Literal["print", "log", "bar", "raise", "arch", "key", "default"]
+"""What `patterns drift` lists: printed lines, logger calls, bars, raised messages, archs, config keys, defaults."""
+
+
+class Watched(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths of an AI Toolkit checkout (globs, `*` also over folders) that bear on memory, phase or step."""
+
+    id: str
+    paths: tuple[str, ...]
+    source: str
+
+
+class Exclusion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a checkout says and the knowledge base leaves out on purpose, with the reason.
+
+    It holds for finds of the kinds `what` in `paths` whose text, with `{…}` for what varies, matches one of
+    `strings` from its start, and nothing of `unless` anywhere.
+    """
+
+    id: str
+    what: tuple[DriftKind, ...]
+    reason: str
+    paths: tuple[str, ...] = ("*",)
+    strings: tuple[str, ...] = ("",)
+    unless: tuple[str, ...] = ()
+
+
 class Knowledge(msgspec.Struct, frozen=True):
     """The whole knowledge base, as the pure core receives it."""
 
@@ -242,6 +294,8 @@ class Knowledge(msgspec.Struct, frozen=True):
     factors: tuple[Factor, ...]
     classes: tuple[ClassEntry, ...]
     redactions: tuple[Redaction, ...]
+    watched: tuple[Watched, ...]
+    exclusions: tuple[Exclusion, ...]
     texts: dict[str, dict[str, str]]
     datings: tuple[Dating, ...] = ()
     regressions: tuple[Regression, ...] = ()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import regex
 
 from postmortem.diagnosis.conditions import ConditionError, parse
+from postmortem.drift.compare import toolkit_wordings
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern, Remedy
 from postmortem.model import Place
 from postmortem.scan.lexicon import Compiled, Lexicon
@@ -25,6 +26,7 @@ def problems(knowledge: Knowledge) -> list[str]:
         *_examples(knowledge),
         *_conditions(knowledge),
         *_sources(knowledge),
+        *_seen(knowledge),
         *_texts(knowledge),
     ]
     return list(dict.fromkeys(found))
@@ -170,6 +172,20 @@ def _sources(knowledge: Knowledge) -> Iterator[str]:
     for setting in knowledge.settings:
         if not setting.source.strip():
             yield f"{setting.path}: has no source"
+    for rule in knowledge.exclusions:
+        if not rule.reason.strip():
+            yield f"{rule.id}: has no reason"
+
+
+def _seen(knowledge: Knowledge) -> Iterator[str]:
+    """AI Toolkit's own wordings say when they were seen, so that a checkout can be held against them."""
+    for pattern in toolkit_wordings(knowledge):
+        if pattern.seen is None:
+            yield f"{pattern.id}: is AI Toolkit's and has no `seen`"
+    dated = [(item.id, item.seen) for item in knowledge.patterns]
+    for name, seen in [*dated, *((item.path, item.seen) for item in knowledge.settings)]:
+        if seen and seen.until and seen.until < seen.since:
+            yield f"{name}: seen until before it was seen from"
 
 
 def _needed(knowledge: Knowledge) -> Iterator[str]:
