@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types arrows patterns unit goldens bench clean
+.PHONY: demo test lint types arrows patterns unit laws goldens bench clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
@@ -25,6 +25,11 @@ patterns: $(VENV)/.ready
 
 unit: $(VENV)/.ready
 	$(BIN)/python -m pytest -n auto
+
+# the laws and the truth over as many generated logs as wanted: make laws N=2000
+N ?= 2000
+laws: $(VENV)/.ready
+	LAWS_N=$(N) $(BIN)/python -m pytest tests/test_truth.py tests/test_laws.py -n auto
 
 goldens: $(VENV)/.ready
 	UPDATE_GOLDENS=1 $(BIN)/python -m pytest tests/test_fixtures.py -n auto

@@ -15,12 +15,22 @@ from postmortem.text import LogText
 
 
 # --- scan -------------------------------------------------------------------------------------------
+class Stamp(msgspec.Struct, frozen=True):
+    """A time that a line's prefix carries. `seconds` count from 1970 (`utc`, `local`), from 1 January (`yearless`),
+    from midnight (`clock`) or from boot (`uptime`): only stamps of one `kind` can be compared."""
+
+    seconds: float
+    kind: str
+    text: LogText
+
+
 class Place(msgspec.Struct, frozen=True):
-    """Where something stands: 1-based physical line, byte offset of the segment, and which file."""
+    """Where something stands: 1-based physical line, byte offset of the segment, and which file; when, if printed."""
 
     line: int
     offset: int
     source: str = ""
+    stamp: Stamp | None = None
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -50,7 +60,10 @@ class BarSpan(msgspec.Struct, frozen=True):
 
     `n` counts as the bar counts. `unproven` holds the half-open ranges of counts that the bar left
     without the sign of a finished step (a redraw at the same count, or a changed postfix). `samples`
-    are (n, elapsed seconds, line) at some of the draws, first and last included.
+    are (n, elapsed seconds, line) at some of the draws, first and last included; `walls` their times by the lines'
+    prefixes, empty where not all have one.
+    Of the draws at the bar's first
+    count, `start_blank` had no postfix, `start_said` had one, `start_proofs` of these a new one.
     """
 
     place: Place
@@ -62,11 +75,14 @@ class BarSpan(msgspec.Struct, frozen=True):
     draws: int
     unproven: tuple[tuple[int, int], ...] = ()
     samples: tuple[tuple[int, float, int], ...] = ()
+    walls: tuple[Stamp, ...] = ()
     postfix: LogText = LogText("")
     main: bool = False
     event: str | None = None
     phase: str | None = None
     start_proofs: int = 0
+    start_blank: int = 0
+    start_said: int = 0
     start_n: int = 0
     last_proven: bool = False
     proven_n: int | None = None
@@ -74,20 +90,25 @@ class BarSpan(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One frame of a Python traceback, with the code line if the log shows it."""
+    """One frame of a Python traceback, with the code line if the log shows it; `number` is the line in the file."""
 
     place: Place
     path: LogText
     function: str
     code: LogText
+    number: int = 0
 
 
 class Traceback(msgspec.Struct, frozen=True):
-    """One Python traceback: its frames, outermost first, and the place of its exception line, if it came."""
+    """One Python traceback: its frames, outermost first, and the place of its exception line, if it came.
+
+    `doubled`: each of its lines came twice, as AI Toolkit's own log writer once did.
+    """
 
     place: Place
     frames: tuple[Frame, ...]
     exception: Event | None
+    doubled: bool = False
 
 
 class ConfigDump(msgspec.Struct, frozen=True):
@@ -123,6 +144,7 @@ class ScanResult(msgspec.Struct, frozen=True):
     trainers: Mapping[str, tuple[int, Place]]
     warnings: tuple[Notice, ...] = ()
     last_text: LogText = LogText("")
+    last_stamp: Stamp | None = None
     excerpts: Mapping[int, LogText] = msgspec.field(default_factory=dict)
 
 
@@ -164,17 +186,23 @@ class Oom(msgspec.Struct, frozen=True):
     others_mib: tuple[float, ...] = ()
     device: int | None = None
     implied: bool = False
+    placed: bool = False
+    """Whether its own words or the frames of its traceback say the phase; else what stands before it does."""
     text: LogText = LogText("")
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """From here on the program was in `phase`; `text` is the line that says so."""
+    """From here on the program was in `phase`; `text` is the line that says so.
+
+    `place` of a bar is its last draw; `since` is the time of its first.
+    """
 
     place: Place
     phase: str
     event: str
     text: LogText
     step: int | None = None
+    since: Stamp | None = None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -187,13 +215,35 @@ class End(msgspec.Struct, frozen=True):
 
 
 class StepTimes(msgspec.Struct, frozen=True):
-    """Seconds per step before and after a lasting change, worked out from the bar's own clock."""
+    """Seconds per step before and after a change, worked out from the bar's own clock.
+
+    `lasting`: slow to the end of the log; else from `from_step` to `to_step` only. `lost_s` is what it cost.
+    """
 
     before_s: float
     after_s: float
     from_step: int
     place: Place
     text: LogText = LogText("")
+    to_step: int = 0
+    lost_s: float = 0.0
+    lasting: bool = True
+
+    @property
+    def factor(self) -> float:
+        """How many times slower."""
+        return self.after_s / self.before_s
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """Seconds: from the attempt's first line to its last, in each phase, from the last training bar to the last
+    line, and a step by the bar's clock and by the wall clock. None (or empty) where no line carries a time."""
+
+    whole_s: float | None = None
+    phases: tuple[tuple[str, float], ...] = ()
+    silent_s: float | None = None
+    bar_step_s: float | None = None
+    wall_step_s: float | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -221,9 +271,14 @@ class Attempt(msgspec.Struct, frozen=True):
     save_steps: tuple[int, ...]
     sample_steps: tuple[int, ...]
     last_saved_step: int | None
+    last_saved: LogText | None
+    resumed_from: LogText | None
+    job_id: LogText | None
     step_times: StepTimes | None
+    slow_stretch: StepTimes | None
     buffered: bool
     bar_counts_completed: bool
+    bar_proves_count: bool
     skips_confirmed: bool
     excerpt_bars: bool
     resumed: bool
@@ -233,7 +288,78 @@ class Attempt(msgspec.Struct, frozen=True):
     end_frame: Frame | None = None
     main_bar_place: Place | None = None
     main_bar_text: LogText = LogText("")
+    closing: tuple[Event, ...] = ()
+    """What was printed on how the process ended: kills, crashes, exit codes."""
+    started: Stamp | None = None
+    last_text: LogText = LogText("")
+    pace: Pace = Pace()
     warnings: tuple[Notice, ...] = ()
+
+
+# --- what lies beside the log -----------------------------------------------------------------------
+class Checkpoint(msgspec.Struct, frozen=True):
+    """One checkpoint of a run folder, whole or not, as far as its names and headers tell.
+
+    `job` is its name without step and suffix. `step` is null for the final one unless its header says it.
+    `state` is `whole`, `torn` (its header and its size disagree), `empty`, or `unchecked`.
+    """
+
+    job: LogText
+    name: LogText
+    step: int | None
+    final: bool
+    state: str
+
+
+class FolderWitness(msgspec.Struct, frozen=True):
+    """What a run folder holds of the run's results.
+
+    `optimizer` is the state of `optimizer.pt`, None where there is none. `preview_step` and `preview_images`
+    are of the last preview by the time stamps in the names. `whole` is False if a folder was too full to list.
+    """
+
+    name: LogText
+    checkpoints: tuple[Checkpoint, ...] = ()
+    optimizer: str | None = None
+    preview_step: int | None = None
+    preview_images: int = 0
+    whole: bool = True
+
+
+class JobRow(msgspec.Struct, frozen=True):
+    """One job in the UI's database. After an error `step` is the last saved one and `info` the exception's message.
+
+    `info` and `config` are as they stand there: for a scan and a parser, never for a sink.
+    """
+
+    id: LogText
+    name: LogText
+    status: str
+    step: int | None
+    total_steps: int | None
+    info: str
+    config: str | None
+
+
+class JobDatabase(msgspec.Struct, frozen=True):
+    """The UI's database: its file name, the jobs in it, and whether it is damaged."""
+
+    name: str
+    rows: tuple[JobRow, ...] = ()
+    damaged: bool = False
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What of the run is not lost: the step and the checkpoint from which it can go on.
+
+    `source` is `folder` (the file was looked at), `log` (only the log says so), `nothing` (the folder was read, and
+    neither it nor the log knows of a checkpoint), or None where nothing can be said. Only the final checkpoint may
+    lack a step.
+    """
+
+    step: int | None = None
+    checkpoint: LogText | None = None
+    source: str | None = None
 
 
 # --- config -----------------------------------------------------------------------------------------
@@ -274,6 +400,41 @@ class Evidence(msgspec.Struct, frozen=True):
     source: str = ""
 
 
+class Clue(msgspec.Struct, frozen=True):
+    """A line that only versions of a certain time print; `id` is its entry, or `code_line` or `wording`."""
+
+    line: int
+    id: str
+
+
+class Dated(msgspec.Struct, frozen=True):
+    """Which versions of a program the log can be of: from `from_` until before `until`, None where open.
+
+    For AI Toolkit these are dates (UTC) with the commits of its main branch; for torch releases.
+    """
+
+    from_: str | None
+    until: str | None
+    clues: tuple[Clue, ...]
+    from_commit: str | None = None
+    until_commit: str | None = None
+    span: tuple[int, int] | None = None
+
+
+class RegressionFound(msgspec.Struct, frozen=True):
+    """A known regression whose symptoms hold; `inside` if the log's version is surely one of its own."""
+
+    id: str
+    program: str
+    inside: bool
+    from_: str | None
+    until: str | None
+    from_commit: str | None
+    until_commit: str | None
+    source: str
+    url: str
+
+
 class FactorFound(msgspec.Struct, frozen=True):
     """A circumstance that contributed, by its knowledge id."""
 
@@ -282,11 +443,32 @@ class FactorFound(msgspec.Struct, frozen=True):
 
 
 class BucketOdds(msgspec.Struct, frozen=True):
-    """How well one bucket's share of the batches fits the observed rate of skips."""
+    """One bucket's batches an epoch and its share of all; `odds` that its batches are among those that fail."""
 
     bucket: Bucket
     batches: int
     share: float
+    odds: float | None = None
+
+
+class Skips(msgspec.Struct, frozen=True):
+    """What the failed training steps say of the batch shapes. See diagnosis/odds.py.
+
+    `best` are the shapes that explain them best, `odds` the probability of just these, `fitting` how many sets of
+    shapes fit the number, `always` whether every whole epoch fits failing each time; `label` is the one shape that
+    can be named for every failure, or None.
+    """
+
+    rows: tuple[BucketOdds, ...]
+    failures: int
+    steps: int
+    best: tuple[BucketOdds, ...]
+    share: float
+    odds: float
+    fits: bool
+    fitting: int
+    always: bool
+    label: str | None
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -312,7 +494,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
     facts: Mapping[str, Any]
     warnings: tuple[Notice, ...] = ()
     suspects: tuple[BucketOdds, ...] = ()
+    skips: Skips | None = None
     missing: tuple[str, ...] = ()
+    dated: Dated | None = None
+    torch: Dated | None = None
+    regressions: tuple[RegressionFound, ...] = ()
 
 
 class ConfigChange(msgspec.Struct, frozen=True):

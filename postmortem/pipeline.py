@@ -7,14 +7,29 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from postmortem.diagnosis import diagnose
+from postmortem.diagnosis.dating import TOOLKIT, date
+from postmortem.diagnosis.regressions import fitting, regression_facts
 from postmortem.jobconfig import ConfigText, effective
+from postmortem.knowledge.history import History
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Diagnosis, JobConfig, NotHelping, Notice, Rung, ScanResult, Suggestion
+from postmortem.model import (
+    Attempt,
+    Diagnosis,
+    FolderWitness,
+    JobConfig,
+    JobDatabase,
+    Kept,
+    NotHelping,
+    Notice,
+    Rung,
+    ScanResult,
+    Suggestion,
+)
 from postmortem.remedies import plan
 from postmortem.remedies.numbers import Estimate
 from postmortem.scan import Lexicon, scan
 from postmortem.text import LogText
-from postmortem.timeline import build, confirm
+from postmortem.timeline import build, confirm, join, kept, row_of
 from postmortem.vram import Card, Forecast, Ledger, Refusal, anchored, forecast, ledger
 
 MAX_OTHERS = 12
@@ -58,6 +73,7 @@ class Analysis(msgspec.Struct, frozen=True):
     ledger: Ledger
     card: Card
     forecast: Forecast | Refusal
+    kept: Kept
     warnings: tuple[Notice, ...]
 
 
@@ -70,8 +86,14 @@ def analyse(
     attempt: int | None = None,
     skipped_steps: Sequence[int] | None = None,
     gpu_mib: float | None = None,
+    folder: FolderWitness | None = None,
+    database: JobDatabase | None = None,
+    versions: History | None = None,
 ) -> Analysis:
-    """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says.
+    """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says;
+    `versions`, AI Toolkit's history, dates the log, which stays undated without it.
+
+    `folder` is what the run's folder holds, `database` the UI's jobs: both tell of the newest attempt of a job.
 
     `gpu_mib` is the size of the card where the log does not tell it.
 
@@ -87,8 +109,18 @@ def analyse(
     chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
     history = [a for a in attempts[: chosen.index - 1] if same_job(a, chosen)]
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
+    newest = not any(same_job(later, chosen) for later in attempts[chosen.index :])
+    name = folder.name if folder is not None else None
+    row = row_of(chosen, name, database) if newest else None
+    if row is not None and database is not None:
+        message = scan([row.info.encode()], lexicon, database.name)
+        chosen = join(chosen, row, message, scanned.bytes, lexicon)
+        if row.config is not None:
+            configs = [*configs, ConfigText(database.name, row.config)]
     config = effective(chosen.dump, configs, lexicon.knowledge)
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
+    if versions is not None and diagnosis.trainer in (TOOLKIT, None):
+        diagnosis = _dated(diagnosis, scanned, chosen, lexicon, versions)
     card = _card(diagnosis, [chosen, *reversed(history)], gpu_mib)
     outlook, estimate = _outlook(diagnosis, config, chosen, card, lexicon.knowledge)
     planned = plan(diagnosis, config, lexicon.knowledge, estimate)
@@ -107,6 +139,9 @@ def analyse(
         for other in attempts[-MAX_OTHERS:]
         if not same_job(other, chosen)
     )
+    left, beside = kept(chosen, folder if newest else None, config, diagnosis.phase)
+    if database is not None and database.damaged:
+        beside = (*beside, Notice("db_damaged", None, {"file": LogText(database.name)}))
     repaired = tuple(Notice(f"repaired_{name}", None, {}) for name in log.repairs)
     return Analysis(
         source=source,
@@ -122,7 +157,24 @@ def analyse(
         ledger=ledger(diagnosis.memory_mib),
         card=card,
         forecast=outlook,
-        warnings=(*config.warnings, *diagnosis.warnings, *others, *scanned.warnings, *repaired),
+        kept=left,
+        warnings=(*config.warnings, *diagnosis.warnings, *beside, *others, *scanned.warnings, *repaired),
+    )
+
+
+def _dated(
+    diagnosis: Diagnosis, scanned: ScanResult, attempt: Attempt, lexicon: Lexicon, history: History
+) -> Diagnosis:
+    """`diagnosis` with the versions that the log can be of, and the known regressions that fit."""
+    dated, torch, notices = date(scanned.items, attempt, lexicon.knowledge, history)
+    found = fitting(diagnosis.facts, dated, torch, lexicon.knowledge, history)
+    return msgspec.structs.replace(
+        diagnosis,
+        facts={**diagnosis.facts, **regression_facts(found)},
+        warnings=(*diagnosis.warnings, *notices),
+        dated=dated,
+        torch=torch,
+        regressions=found,
     )
 
 

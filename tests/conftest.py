@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from postmortem.jobconfig import ConfigText
+from postmortem.knowledge.history import History
+from postmortem.knowledge.load import history as built_in_history
 from postmortem.knowledge.load import load
 from postmortem.knowledge.schema import Knowledge
 from postmortem.pipeline import Analysis, Source, analyse
@@ -28,7 +30,13 @@ def lexicon(knowledge: Knowledge) -> Lexicon:
 
 
 @pytest.fixture(scope="session")
-def run(lexicon: Lexicon) -> Analyse:
+def history() -> History:
+    """AI Toolkit's history, which dates logs."""
+    return built_in_history()
+
+
+@pytest.fixture(scope="session")
+def run(lexicon: Lexicon, history: History) -> Analyse:
     """Analyse a log given as text or chunks, with an optional config text."""
 
     def analyse_log(
@@ -36,6 +44,7 @@ def run(lexicon: Lexicon) -> Analyse:
     ) -> Analysis:
         chunks = [log.encode()] if isinstance(log, str) else [log] if isinstance(log, bytes) else log
         configs = [ConfigText("config.yaml", config)] if config is not None else []
-        return analyse("-", [Source("log", "utf-8", chunks)], configs, lexicon, attempt=attempt)
+        log_source = Source("log", "utf-8", chunks)
+        return analyse("-", [log_source], configs, lexicon, attempt=attempt, versions=history)
 
     return analyse_log

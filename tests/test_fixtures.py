@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from postmortem.intake import open_path
 from postmortem.intake.sources import read_config
 from postmortem.knowledge import yaml_loader
+from postmortem.knowledge.load import history as built_in_history
 from postmortem.knowledge.schema import Knowledge
 from postmortem.pipeline import Source, analyse
 from postmortem.report import Report, build, json_, markdown, terminal
@@ -28,19 +29,39 @@ MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
 def report_on(name: str, lexicon: Lexicon, lang: str = "en") -> Report:
     """The report on a fixture, as the command line would make it."""
     folder = FIXTURES / name
-    whole = (folder / "logs").is_dir()
+    whole = (folder / "logs").is_dir() or (folder / "samples").is_dir()
     opened = open_path(folder if whole else folder / "log.txt")
     configs = list(opened.configs)
     if not configs and (folder / "config.yaml").exists():
         configs.append(read_config(folder / "config.yaml"))
     logs = [Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
-    return build(analyse(name, logs, configs, lexicon), lexicon.knowledge, lang)
+    analysis = analyse(
+        name,
+        logs,
+        configs,
+        lexicon,
+        skipped_steps=opened.skipped_steps(),
+        folder=opened.witness() if whole else None,
+        database=opened.database() if whole else None,
+        versions=built_in_history(),
+    )
+    return build(analysis, lexicon.knowledge, lang)
 
 
 def expected(name: str) -> dict[str, Any]:
     """What the fixture's author says must come out."""
     value, _, _ = yaml_loader.load((FIXTURES / name / "expect.yaml").read_text(encoding="utf-8"))
     assert isinstance(value, dict)
+    return value
+
+
+def at(value: Any, path: str) -> Any:
+    """What stands at a dotted path of a report, a number being a place in a list; a list of all for ``[].key``."""
+    for index, part in enumerate(path.split(".")):
+        if part == "[]":
+            rest = ".".join(path.split(".")[index + 1 :])
+            return [at(item, rest) for item in value]
+        value = value[int(part)] if isinstance(value, list) else value[part]
     return value
 
 
@@ -65,6 +86,14 @@ def test_fixture_says_what_it_must(name: str, lexicon: Lexicon) -> None:
     if "first_remedy" in want:
         assert (ids[0] if ids else None) == want["first_remedy"]
     assert not set(ids) & set(want.get("never_remedies") or [])
+    assert set(want.get("offered") or []) <= set(ids)
+    if "regressions" in want:
+        assert {item["id"]: item["standing"] for item in got["regressions"]} == want["regressions"]
+    for key, day in (want.get("dated") or {}).items():
+        found = got["run"]["dated"]
+        assert found["from"] >= day if key == "from_after" else found["until"] <= day
+    for path, value in (want.get("also") or {}).items():
+        assert at(got, path) == value, path
     if "status" in want:
         assert int(got["failure"]["kind"] in MEMORY_KINDS) == want["status"]
 
@@ -98,6 +127,8 @@ def _without_words(value: Any) -> Any:
         kept = {key: _without_words(item) for key, item in value.items() if key not in words}
         if "id" in kept:
             kept.pop("text", None)
+        if "standing" in kept:
+            kept = {key: item for key, item in kept.items() if key not in ("what", "do")}
         return kept
     if isinstance(value, list):
         return [_without_words(item) for item in value]

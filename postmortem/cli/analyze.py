@@ -14,15 +14,23 @@ from postmortem.cli.errors import USAGE, Failure
 if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
+    from postmortem.model import JobDatabase
     from postmortem.report import Report
 
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
 
 
 def analyze(
-    path: str = typer.Argument("-", metavar="[PATH|-]", help="A log, a run folder, or - for standard input."),
+    path: str = typer.Argument(
+        "-",
+        metavar="[PATH|URL|-]",
+        help="A log, a run folder (or one that holds a single run), archive, URL, or -.",
+    ),
     config: Path | None = typer.Option(
         None, "--config", help="The job config (YAML or JSON), if the log does not hold it."
+    ),
+    db: Path | None = typer.Option(
+        None, "--db", metavar="FILE", help="The UI's database (aitk_db.db), if it is not in the toolkit's folder."
     ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
@@ -45,11 +53,14 @@ def analyze(
     from postmortem.scan import Lexicon
 
     base = common.knowledge(pack)
+    from postmortem.knowledge.load import history
+
     common.check_language(base, lang)
     opened = _open(path, max_expanded, max_ratio, max_entries)
     configs = list(opened.configs)
     if config is not None:
         configs.insert(0, _config(config))
+    database = _database(opened, db)
     logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     from postmortem.intake.sources import printable_name
 
@@ -63,6 +74,9 @@ def analyze(
             attempt=attempt,
             skipped_steps=opened.skipped_steps(),
             gpu_mib=gpu * 1024 if gpu else None,
+            folder=opened.witness(),
+            database=database,
+            versions=history(),
         )
     except pipeline.NothingRecognised:
         raise Failure(
@@ -84,7 +98,7 @@ def analyze(
 
 
 def _open(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
-    from postmortem.intake import IntakeError, open_path, open_stream
+    from postmortem.intake import IntakeError, open_input, open_stream
     from postmortem.intake.packed import Limits
 
     limits = Limits(expanded_mib, ratio, entries)
@@ -95,7 +109,7 @@ def _open(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
             if sys.stdin is None:
                 raise IntakeError("standard input is closed; give a log or a run folder")
             return open_stream(sys.stdin.buffer, limits=limits)
-        return open_path(Path(path), limits)
+        return open_input(path, limits)
     except IntakeError as error:
         near = _meant(path)
         raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None
@@ -109,6 +123,16 @@ def _meant(path: str) -> str | None:
 
     near = difflib.get_close_matches(path, COMMANDS, n=1, cutoff=0.75) if "/" not in path and "." not in path else []
     return near[0] if near else None
+
+
+def _database(opened: Intake, path: Path | None) -> JobDatabase | None:
+    """The jobs of the UI's database. The one that the user named must be usable."""
+    from postmortem.intake import IntakeError
+
+    try:
+        return opened.database(path)
+    except IntakeError as error:
+        raise Failure(str(error)) from None
 
 
 def _config(path: Path) -> common.ConfigText:

@@ -102,7 +102,8 @@ def _pattern(base: Knowledge, ident: str, texts: Texts) -> str | None:
     item: Pattern | None = next((pattern for pattern in base.patterns if pattern.id == ident), None)
     if item is None:
         return None
-    body = [f"{item.role} · {item.status}" + (f" · {item.versions}" if item.versions else "")]
+    seen = item.seen and f"AI Toolkit {item.seen.since} – {item.seen.until or '…'}"
+    body = [" · ".join(part for part in (item.role, item.status, seen, item.versions) if part)]
     facts = item.sets
     said = [
         f"{name} = {getattr(facts, name)}"

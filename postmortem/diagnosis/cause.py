@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from postmortem.model import Attempt, Event, Oom, Place
+from postmortem.model import Attempt, Event, Oom, Place, StepTimes
 
 KERNEL = ("kernel_oom", "container_oom")
 """Reasons of kill events that come from whoever did the killing."""
 _NEAR_LINES = 400
+UNKNOWN_SYSTEM = 4.0
+"""How many times slower steps must be to be called a spill where the log does not show the system."""
 
 
 class Cause(msgspec.Struct):
@@ -26,7 +28,8 @@ class Cause(msgspec.Struct):
     headline: str = ""
 
 
-def cause_of(attempt: Attempt) -> Cause:
+def cause_of(attempt: Attempt, can_spill: bool | None = None) -> Cause:
+    """The cause; `can_spill` is whether the driver there pages VRAM to RAM, None where the log does not show it."""
     end = attempt.end
     event = end.event
     skips = [oom for oom in attempt.ooms if oom.caught and oom.phase == "training_step"]
@@ -60,14 +63,20 @@ def cause_of(attempt: Attempt) -> Cause:
     loose = [oom for oom in attempt.ooms if not oom.caught]
     if loose and end.outcome == "incomplete":
         return _of(attempt, loose[-1], None)
-    if attempt.step_times is not None and end.outcome in ("incomplete", "stopped"):
-        times = attempt.step_times
-        return Cause("vram_spill", "vram", "training_step", times.from_step, None, "medium", None, None, times.place)
+    times = attempt.step_times
+    if times is not None and end.outcome in ("incomplete", "stopped") and _spilled(times, can_spill):
+        sure = "medium" if can_spill else "low"
+        return Cause("vram_spill", "vram", "training_step", times.from_step, None, sure, None, None, times.place)
     if attempt.ooms and end.outcome != "stopped":
         return _of(attempt, attempt.ooms[-1], None)
     if end.outcome == "incomplete":
         return _at_end(attempt, Cause("unknown", confidence="low"))
     return Cause("none", phase="unknown", place=end.place)
+
+
+def _spilled(times: StepTimes, can_spill: bool | None) -> bool:
+    """Whether a lasting slowdown is a spill: where nothing tells the system, only one that little else explains."""
+    return can_spill or (can_spill is None and times.factor >= UNKNOWN_SYSTEM)
 
 
 def _at_end(attempt: Attempt, cause: Cause) -> Cause:
@@ -90,7 +99,7 @@ def _from_oom(attempt: Attempt, event: Event) -> Cause:
 
 def _of(attempt: Attempt, oom: Oom, event: Event | None) -> Cause:
     """A cause made of one OOM: sure where the phase is, a fragment where it is not."""
-    proven = attempt.end.traceback is not None or oom.implied or oom.caught
+    proven = (attempt.end.traceback is not None and oom.placed) or oom.implied or oom.caught
     confidence = "low" if oom.phase == "unknown" else "high" if proven else "medium"
     begun = attempt.has_header or attempt.trained or any(stage.event == "baseline" for stage in attempt.stages)
     if oom.phase == "baseline_sampling" and not begun:

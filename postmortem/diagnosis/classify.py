@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from postmortem.model import Attempt, Bucket, BucketOdds, Oom
+from postmortem.diagnosis import odds as weighing
+from postmortem.model import Attempt, Bucket, BucketOdds, Oom, Skips
 
 PROVEN_STEPS = 10
 """Good steps after which an attempt has proved that it can step."""
@@ -28,12 +29,12 @@ class Classified(msgspec.Struct, frozen=True):
     inferred: bool
     suspects: tuple[BucketOdds, ...] = ()
     rate: float | None = None
+    skips: Skips | None = None
 
     @property
     def fits(self) -> bool:
-        """Whether the suspects' share of the batches fits the observed rate, within a factor of two and a half."""
-        share = sum(odd.share for odd in self.suspects)
-        return bool(self.suspects) and self.rate is not None and share <= 2.5 * self.rate
+        """Whether what the suspects hold of the batches fits the observed number of failures."""
+        return bool(self.suspects) and self.skips is not None and self.skips.fits
 
 
 def classify(phase: str, attempt: Attempt, facts: Mapping[str, Any], *, gpu: bool) -> Classified:
@@ -50,8 +51,8 @@ def classify(phase: str, attempt: Attempt, facts: Mapping[str, Any], *, gpu: boo
         return Classified(None, False)
     died = attempt.end.outcome in ("failed", "killed")
     if died and attempt.good_steps < PROVEN_STEPS:
-        # of a fragment without a bar, how many good steps went before is not known
-        return Classified("early_step", not attempt.has_header and not attempt.trained)
+        # without a bar (a fragment, or standard output alone) how many good steps went before is not known
+        return Classified("early_step", not attempt.trained)
     if not gpu:
         return Classified("steady_training", True)
     return _training(attempt, facts, died=died)
@@ -61,7 +62,7 @@ def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Clas
     failing = [oom for oom in attempt.ooms if oom.phase in ("training_step", "validation") and oom.kind == "gpu_oom"]
     caught = [oom for oom in failing if oom.caught]
     rate = len(failing) / max(1, len(failing) + attempt.good_steps)
-    odds = bucket_odds(attempt.buckets, facts.get("job.batch_size") or 1)
+    odds = bucket_odds(attempt.buckets, facts.get("job.batch_size") or 1, facts.get("job.block_batches"))
     if _after_preview(attempt, failing):
         return Classified("after_sampling", True, (), rate)
     shapes = facts.get("job.shapes")
@@ -69,18 +70,24 @@ def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Clas
         return Classified("steady_training", True, (), rate)
     largest = _largest(odds)
     batches = facts.get("train.gradient_accumulation") or 1
+    in_steps = [oom.step for oom in failing if oom.phase == "training_step"]
+    scattered = [oom for oom in caught if not _in_final_streak(oom, failing, died)]
+    skips = None
+    # a regularisation dataset is drawn from a loader of its own; a first failure that ends the run has no rate
+    if (scattered or not died) and not facts.get("job.regularisation"):
+        skips = weighing.weigh(odds, in_steps, attempt.start_step, len(in_steps) + attempt.good_steps, batches)
+    best = skips.best if skips is not None else ()
     share = sum(odd.share for odd in largest) if largest else _FEW_LARGEST
     explained = _in_a_step(share, batches)
-    scattered = [oom for oom in caught if not _in_final_streak(oom, failing, died)]
     if scattered or not died:
         if rate <= explained + 2 * (explained * (1 - explained) / max(1, len(failing) + attempt.good_steps)) ** 0.5:
-            return Classified("bucket_spike", True, _fitting(odds, rate, batches), rate)
-        return Classified("steady_training", True, (), rate)
+            return Classified("bucket_spike", True, best, rate, skips)
+        return Classified("steady_training", True, (), rate, skips)
     epoch = sum(odd.batches for odd in odds)
     if len(failing) > 1:
         return Classified("steady_training", True, (), rate)
     if odds and attempt.good_steps < EPOCHS * epoch:
-        return Classified("bucket_spike", True, _fitting(odds, rate, batches), rate)
+        return Classified("bucket_spike", True, best, rate, skips)
     if not odds and (shapes or 0) > 1:
         return Classified("bucket_spike", True, (), rate)
     return Classified("steady_training", True, (), rate)
@@ -116,9 +123,18 @@ def _after_preview(attempt: Attempt, failing: Sequence[Oom]) -> bool:
     return bool(starts) and all(any(low <= start - mark <= reach for mark in marks) for start in starts)
 
 
-def bucket_odds(buckets: Sequence[Bucket], batch_size: int) -> tuple[BucketOdds, ...]:
-    """Each bucket with its batches an epoch (the last one padded) and its share, largest volume first."""
-    counted = [(bucket, ceil(bucket.files / max(1, batch_size))) for bucket in buckets if bucket.files]
+def bucket_odds(
+    buckets: Sequence[Bucket], batch_size: int, by_block: Sequence[int] | None = None
+) -> tuple[BucketOdds, ...]:
+    """Each bucket with its batches an epoch (the last one padded) and its share, largest volume first.
+
+    `by_block` are the batch sizes of the tables in the order of the log, where datasets have their own.
+    """
+
+    def size(bucket: Bucket) -> int:
+        return max(1, by_block[bucket.block - 1] if by_block and 0 < bucket.block <= len(by_block) else batch_size)
+
+    counted = [(bucket, ceil(bucket.files / size(bucket))) for bucket in buckets if bucket.files]
     total = sum(batches for _, batches in counted)
     if not total:
         return ()
@@ -141,16 +157,3 @@ def _largest(odds: Sequence[BucketOdds]) -> list[BucketOdds]:
         chosen.append(odd)
         share += odd.share
     return chosen
-
-
-def _fitting(odds: Sequence[BucketOdds], rate: float, batches: int) -> tuple[BucketOdds, ...]:
-    """The largest buckets that together come closest to the observed rate."""
-    best: tuple[float, int] | None = None
-    share = 0.0
-    largest = _largest(odds)
-    for index, odd in enumerate(largest):
-        share += odd.share
-        distance = abs(_in_a_step(share, batches) - rate)
-        if best is None or distance < best[0]:
-            best = (distance, index + 1)
-    return tuple(largest[: best[1]]) if best else ()

@@ -10,12 +10,12 @@ MAX_LINES = 12
 
 def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: str, phase: str) -> tuple[Evidence, ...]:
     """Evidence for a verdict that stands on `place` (and on the final `event`, if another)."""
-    found: dict[tuple[int, str], Evidence] = {}
+    found: dict[tuple[int, str, str], Evidence] = {}
 
     def add(where: Place | None, what: str, text: LogText) -> None:
-        taken = where is not None and any(line == where.line for line, _ in found)
+        taken = where is not None and any((line, source) == (where.line, where.source) for line, _, source in found)
         if where is not None and not taken and len(found) < MAX_LINES:
-            found.setdefault((where.line, what), Evidence(where.line, what, text, where.source))
+            found.setdefault((where.line, what, where.source), Evidence(where.line, what, text, where.source))
 
     if kind == "none" and attempt.end.outcome == "incomplete":
         return ()

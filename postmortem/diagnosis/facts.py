@@ -2,15 +2,18 @@
 
 Paths, besides every setting's effective value (`train.batch_size`, `model.low_vram`, …):
 
-- `failure.kind|resource|phase|class|signature|step`, `failure.call` (the code line of the innermost own frame)
+- `failure.kind|resource|phase|class|signature|step`, `failure.call` (the code line of the innermost own frame),
+  `failure.inner_call` (that of the innermost frame of all)
 - `run.trainer|family|arch|risk|outcome|media|edit|offloads|quantizes|backend|good_steps|
-  resumed|skips|after_preview|baseline_done|oom_caught_era|device_full_elsewhere|config_known|train_era`
+  resumed|skips|after_preview|baseline_done|
+  oom_caught_era|device_full_elsewhere|config_known|train_era|on_windows|on_wsl|on_linux|on_container|
+  on_kubernetes|on_slurm|on_macos|can_spill` (see platform.py)
 - `memory.*` (MiB, the contract's names) and `memory.other_share|allocated_share|own_share|unaccounted`,
   `memory.spilled` (allocated exceeds the card), `memory.fragmented` (the request would fit into what is
   reserved but unallocated), `memory.request_share`, `memory.request_b_per_preview_px|request_b_per_bucket_px`
 - `job.batch_size|max_resolution|min_resolution|resolutions|shapes|num_frames|video|sample_frames|preview_side|
   preview_pixels|previews|controls|latents_on_disk|workers|prefetch|preservation|te_cached|te_resident|rank|
-  optimizer_8bit|quantized|quant_bits|te_quantized|offload`
+  optimizer_8bit|quantized|quant_bits|te_quantized|offload|regularisation`
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ def job_facts(config: JobConfig, attempt: Attempt, family: Family | None) -> dic
         facts["job.video"] = bool(family and family.media == "video") or any(frame > 1 for frame in frames) or None
         facts["job.num_frames"] = max(frames, default=None)
         return facts
+    facts["job.block_batches"] = block_batches(config, max((bucket.block for bucket in attempt.buckets), default=0))
+    facts["job.regularisation"] = any(value is True for value in _all(config, "datasets", "is_reg"))
     resolutions = sorted({side for sides in _all(config, "datasets", "resolution") for side in _ints(sides)})
     batches = [size for size in _all(config, "datasets", "batch_size") if isinstance(size, int)]
     batch = config.get("train.batch_size")
@@ -96,6 +101,20 @@ def job_facts(config: JobConfig, attempt: Attempt, family: Family | None) -> dic
     facts["job.te_quantized"] = bool(config.get("model.quantize_te"))
     facts["job.offload"] = bool(config.get("model.layer_offloading"))
     return facts
+
+
+def block_batches(config: JobConfig, blocks: int) -> tuple[int, ...] | None:
+    """The batch size of each printed bucket table, in order: a dataset has one table per resolution."""
+    usual = config.get("train.batch_size")
+    sizes: list[int] = []
+    for index in range(200):
+        sides = config.values.get(f"datasets[{index}].resolution")
+        if sides is None:
+            break
+        own = config.get(f"datasets[{index}].batch_size")
+        size = own if isinstance(own, int) and own > 0 else usual if isinstance(usual, int) else 1
+        sizes.extend([size] * (len(_ints(sides.value)) or 1))
+    return tuple(sizes) if sizes and len(sizes) == blocks else None
 
 
 def _preview_facts(config: JobConfig) -> dict[str, Any]:

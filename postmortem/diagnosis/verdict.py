@@ -8,8 +8,14 @@ from typing import Any
 from postmortem.diagnosis import conditions, evidence, facts, memory, wording
 from postmortem.diagnosis.cause import KERNEL, Cause, cause_of
 from postmortem.diagnosis.classify import Classified, classify
+from postmortem.diagnosis.platform import platform_facts
 from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Attempt, Diagnosis, FactorFound, JobConfig
+
+
+def _others(knowledge: Knowledge) -> set[str | None]:
+    """Programs whose logs people hand in that train nothing."""
+    return {item.sets.trainer for item in knowledge.patterns if item.sets.event == "not_training"}
 
 
 def diagnose(
@@ -21,14 +27,21 @@ def diagnose(
 ) -> Diagnosis:
     """The diagnosis of `attempt` under `config`; `history` are the earlier attempts of the same job."""
     family, arch = facts.family_of(config, attempt, knowledge)
-    cause = cause_of(attempt)
+    where = platform_facts(attempt, config, knowledge)
+    cause = cause_of(attempt, where.get("run.can_spill"))
     sizes, warnings = memory.sizes_of(cause.oom, attempt.notes)
     known = _facts(attempt, config, family, arch, trainer, sizes, cause)
+    known.update(where)
+    known["run.after_preview"] = _after_preview(attempt)
+    known["run.silent"] = _silent(attempt, cause)
+    known["run.minutes_still"] = round(attempt.pace.silent_s / 60) if attempt.pace.silent_s is not None else None
+    known["run.crashed"] = cause.event is not None and cause.event.role == "crash"
     classified = _class_of(cause, attempt, known)
     known["run.bucket_fits"] = classified.fits
     # validation runs without gradients at its own resolution: nothing that lightens a training step touches it
     known["failure.class"] = None if cause.phase == "validation" else classified.class_
-    if classified.inferred and cause.confidence == "high":
+    second_hand = cause.oom is not None and cause.oom.place.source != attempt.source
+    if (classified.inferred or second_hand) and cause.confidence == "high":
         cause.confidence = "medium"
     sure = cause.event is not None and cause.event.reason in KERNEL
     if trainer is None and not attempt.has_header and cause.kind in wording.MEMORY_KINDS and not sure:
@@ -58,10 +71,28 @@ def diagnose(
         trainer=trainer,
         outcome=attempt.end.outcome,
         facts=known,
-        warnings=(*warnings, *wording.notices(attempt, cause, history, trainer)),
+        warnings=(
+            *warnings,
+            *wording.notices(attempt, cause, history, trainer, where, no_training=trainer in _others(knowledge)),
+        ),
         suspects=classified.suspects,
-        missing=tuple(wording.missing(attempt, config, cause, sizes, trainer)),
+        skips=classified.skips,
+        missing=tuple(wording.missing(attempt, config, cause, sizes, trainer, known)),
     )
+
+
+def _after_preview(attempt: Attempt) -> bool:
+    """Whether the first failed training step stands right behind a mid-run preview (a save of the same step too)."""
+    step = next((oom.step for oom in attempt.ooms if oom.phase == "training_step" and oom.step is not None), None)
+    return step is not None and any(0 <= step - made <= 2 for made in attempt.sample_steps)
+
+
+def _silent(attempt: Attempt, cause: Cause) -> bool:
+    """Whether the process ended and nobody says why: no error, or a kill or crash that nobody explains."""
+    if cause.kind == "unknown":
+        crashed = cause.event is not None and cause.event.role in ("crash", "exit", "kill")
+        return crashed or attempt.end.outcome == "incomplete"
+    return cause.kind == "host_oom" and attempt.end.outcome == "killed" and not wording.told(cause)
 
 
 def _class_of(cause: Cause, attempt: Attempt, known: Mapping[str, Any]) -> Classified:
@@ -95,6 +126,7 @@ def _facts(
             "failure.signature": cause.signature,
             "failure.step": cause.step,
             "failure.call": attempt.end_frame.code.reveal() if attempt.end_frame else None,
+            "failure.inner_call": _inner_call(attempt),
             "run.trainer": trainer,
             "run.family": family.id if family else None,
             "run.arch": arch,
@@ -118,6 +150,12 @@ def _facts(
         }
     )
     return known
+
+
+def _inner_call(attempt: Attempt) -> str | None:
+    """The code line of the innermost frame, whoever's it is."""
+    traceback = attempt.end.traceback
+    return traceback.frames[-1].code.reveal() or None if traceback and traceback.frames else None
 
 
 def _backend(signature: str | None) -> str | None:

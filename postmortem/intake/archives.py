@@ -32,7 +32,7 @@ _STRANGE = re.compile(r"[^\w. +()\[\]-]")
 _BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, ValueError, NotImplementedError)
 
 
-class _Home:
+class Home:
     """A temporary folder that goes with this value, or at the latest with the process."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _Home:
 class Unpacked(msgspec.Struct, frozen=True):
     """The temporary folder (removed with this value), its files, and whether the archive broke off."""
 
-    home: _Home
+    home: Home
     files: tuple[Path, ...]
     single: bool
     cut: bool
@@ -57,7 +57,7 @@ class Unpacked(msgspec.Struct, frozen=True):
 
 def unpack(stream: BinaryIO, head: bytes, name: str, limits: Limits) -> Unpacked:
     """Unpack `stream`, of which `head` was read already. Raises IntakeError, naming the archive `name`."""
-    home = _Home()
+    home = Home()
     budget = _Budget(limits, name)
     packed: Any = _Counted(stream, head, budget)
     root = home.path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 HEAD = 64 * 1024
 _NULS = re.compile(rb"\0+")
@@ -12,6 +13,8 @@ _NOT_ASCII = re.compile(r"[\x00-\x7f]+")
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
 _HAN = re.compile(r"[\u4e00-\u9fff\u3000-\u303f\uff00-\uffef]")
+_NARROW = re.compile(rb"[\t\n\r\x1b -~]{48}")
+"""What UTF-16 never holds: so many characters of ASCII without a NUL between."""
 _ENOUGH = 4
 """Characters that show a script."""
 _MAGIC = (
@@ -113,7 +116,9 @@ def to_utf8(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
         return
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     first_text = True
-    for chunk in chunks:
+    source = iter(chunks)
+    after: list[bytes] = []
+    for chunk in _wide(source, after, big=encoding.endswith("be")) if encoding.startswith("utf-16") else source:
         text = decoder.decode(chunk)
         if first_text and text:
             text = text.removeprefix("\ufeff")
@@ -123,3 +128,26 @@ def to_utf8(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     rest = decoder.decode(b"", True)
     if rest:
         yield rest.encode("utf-8", "replace")
+    if after:
+        yield from to_utf8(chain(after, source), "utf-8")
+
+
+def _wide(source: Iterator[bytes], after: list[bytes], *, big: bool) -> Iterator[bytes]:
+    """The UTF-16 part of `source`; where a program that writes UTF-8 went on, the start of that goes into `after`.
+
+    What stands behind the last NUL is held back: in UTF-16 every other byte of a log is one.
+    """
+    held = b""
+    for chunk in source:
+        held += chunk
+        narrow = _NARROW.search(held)
+        end = held.rfind(0, 0, narrow.start() if narrow else len(held)) + 1 + big
+        if narrow:
+            yield held[:end]
+            after.append(held[end:])
+            return
+        if len(held) - end > HEAD:
+            end = len(held)
+        yield held[:end]
+        held = held[end:]
+    yield held

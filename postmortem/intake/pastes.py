@@ -22,7 +22,8 @@ _BREAK = re.compile(rb"<br ?/?>", re.IGNORECASE)
 _CURLY = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 _CURLY_BYTES = re.compile("|".join(_CURLY).encode())
 _CURLY_SIGN = re.compile(
-    "(?:File (?:\u201c|\u201d)|Error: (?:\u2018|\u2019)|(?:\u2018|\u2019)\\w+(?:\u2018|\u2019))".encode()
+    "(?:File (?:\u201c|\u201d)|(?:\u201c|\u201d)\\w+(?:\u201c|\u201d): |Error: (?:\u2018|\u2019)|"
+    "(?:\u2018|\u2019)\\w+(?:\u2018|\u2019))".encode()
 )
 _HARD_SPACE = re.compile("\u00a0|\u202f|\u2007".encode())
 _ESCAPE = re.compile(rb"\\(?:([nrt\"'/\\])|u([0-9a-fA-F]{4}))")

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from postmortem.intake import decode, jsonlines, packed, pastes
+from postmortem.intake import decode, folders, jsonlines, packed, pastes
 from postmortem.intake.errors import IntakeError
 from postmortem.jobconfig.effective import ConfigText
 
 if TYPE_CHECKING:
     from postmortem.intake import archives
+    from postmortem.model import FolderWitness, JobDatabase
 
 CHUNK = 1 << 20
 MAX_CONFIG_BYTES = 2_000_000
-MAX_OLD_LOGS = 50
-CONFIG_NAMES = (".job_config.json", "config.yaml", "config.yml", "config.json")
-_OLD_LOG = re.compile(r"(\d{1,6})_log\.txt")
-_LOG_NAMES = ("log.txt",)
 LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|(?i:file:/)")
 _SHELL_PIPE = re.compile(r"/(?:dev|proc/(?:self|\d+))/fd/\d+")
 SINGLE = "log"
 """What evidence calls the only log there is, so that a pipe and a file give the same report."""
@@ -41,7 +39,10 @@ class LogFile(msgspec.Struct, frozen=True):
 
 
 class Intake(msgspec.Struct, frozen=True):
-    """What the user gave, opened: logs oldest first (the last is the newest) and configs, most trusted first."""
+    """What the user gave, opened: logs oldest first (the last is the newest) and configs, most trusted first.
+
+    `folder` is the run's, where one was given or the log lies in one.
+    """
 
     source: str
     logs: tuple[LogFile, ...]
@@ -57,6 +58,31 @@ class Intake(msgspec.Struct, frozen=True):
         from postmortem.intake import losslog
 
         return losslog.skipped_steps(self.folder)
+
+    def witness(self) -> FolderWitness | None:
+        """What the run folder holds of the run's results; None when there is none.
+
+        An archive does not count: of that, only what an analysis reads is unpacked.
+        """
+        if self.folder is None or self.keep is not None:
+            return None
+        from postmortem.intake import outputs
+
+        return outputs.witness(self.folder)
+
+    def database(self, named: Path | None = None) -> JobDatabase | None:
+        """The jobs of the UI's database: the one that the user named, else the toolkit's that the run lies in.
+
+        Raises IntakeError when the one that was named cannot be read.
+        """
+        if named is None and self.folder is None:
+            return None
+        from postmortem.intake import jobdb
+
+        if named is not None:
+            return jobdb.read_named(named)
+        found = jobdb.find(self.folder, climb=self.keep is None) if self.folder is not None else None
+        return jobdb.read(found) if found is not None else None
 
 
 def open_stream(stream: BinaryIO, source: str = "-", limits: packed.Limits | None = None) -> Intake:
@@ -74,6 +100,15 @@ def open_stream(stream: BinaryIO, source: str = "-", limits: packed.Limits | Non
     return Intake(source, (_log(SINGLE, head, raw),))
 
 
+def open_input(named: str, limits: packed.Limits | None = None) -> Intake:
+    """What a user names: a path, or `scheme://…` of something elsewhere. Raises IntakeError as `open_path` does."""
+    if _URL.match(named):
+        from postmortem.intake import remote
+
+        return remote.open_url(named, limits)
+    return open_path(Path(named), limits)
+
+
 def open_path(path: Path, limits: packed.Limits | None = None) -> Intake:
     """A log file, a run folder with its logs and configs, or an archive of either.
 
@@ -83,6 +118,9 @@ def open_path(path: Path, limits: packed.Limits | None = None) -> Intake:
         mode = path.stat().st_mode
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    if stat.S_ISREG(mode):
+        path = folders.run_of(path) or path
+        mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         return _folder(path)
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
@@ -100,9 +138,13 @@ def open_path(path: Path, limits: packed.Limits | None = None) -> Intake:
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     configs: tuple[ConfigText, ...] = ()
-    if path.name in _LOG_NAMES or _OLD_LOG.fullmatch(path.name):
-        configs = _configs(path.parent if path.name in _LOG_NAMES else path.parent.parent)
-    return Intake(str(path), (_file(path, SINGLE),), configs)
+    folder: Path | None = None
+    if path.name in folders.LOG_NAMES:
+        configs = _configs(folders.configs_in(path.parent))
+        folder = path.parent if folders.is_run(path.parent) else None
+    elif folders.OLD_LOG.fullmatch(path.name):
+        configs = _configs(folders.configs_in(path.parent.parent))
+    return Intake(str(path), (_file(path, SINGLE),), configs, folder)
 
 
 def read_config(path: Path) -> ConfigText:
@@ -124,34 +166,11 @@ def read_config(path: Path) -> ConfigText:
 
 def _folder(path: Path) -> Intake:
     try:
-        newest = path / "log.txt"
-        logs: list[LogFile] = []
-        old = path / "logs"
-        if old.is_dir():
-            numbered = sorted(
-                (int(found[1]), entry)
-                for entry in old.iterdir()
-                if (found := _OLD_LOG.fullmatch(entry.name)) and entry.is_file()
-            )
-            logs.extend(
-                _file(entry, f"logs/{entry.name}") for _, entry in numbered[-MAX_OLD_LOGS:] if entry.stat().st_size
-            )
-        if newest.is_file():
-            logs.append(_file(newest, "log.txt"))
-        elif not logs:
-            loose = sorted(entry for entry in path.iterdir() if entry.suffix in (".log", ".txt") and entry.is_file())
-            if len(loose) == 1:
-                logs.append(_file(loose[0], loose[0].name))
-            elif loose:
-                names = ", ".join(printable_name(entry) for entry in loose[:3])
-                raise IntakeError(f"{_shown(path)}: several logs and no log.txt ({names}…); give one of them")
+        found = folders.open_folder(path)
+        logs = tuple(_file(file, name) for name, file in found.logs)
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
-    if not logs:
-        raise IntakeError(
-            f"{_shown(path)}: no log.txt in this folder; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log"
-        )
-    return Intake(str(path), tuple(logs), _configs(path), path)
+    return Intake(str(path), logs, _configs(found.configs), found.path)
 
 
 def _packed(stream: BinaryIO, head: bytes, source: str, limits: packed.Limits | None) -> Intake:
@@ -175,8 +194,8 @@ def _packed(stream: BinaryIO, head: bytes, source: str, limits: packed.Limits | 
 def _unpacked(found: archives.Unpacked, source: str) -> Intake:
     if found.single:
         return Intake(source, (_file(found.files[0], SINGLE),))
-    runs = {file.parent for file in found.files if file.name in _LOG_NAMES}
-    runs |= {file.parent.parent for file in found.files if _OLD_LOG.fullmatch(file.name)}
+    runs = {file.parent for file in found.files if file.name in folders.LOG_NAMES}
+    runs |= {file.parent.parent for file in found.files if folders.OLD_LOG.fullmatch(file.name)}
     if len(runs) == 1:
         return _folder(runs.pop())
     logs = [file for file in found.files if file.suffix in LOG_SUFFIXES or not file.suffix]
@@ -191,19 +210,17 @@ def _unpacked(found: archives.Unpacked, source: str) -> Intake:
 
 def _beside(files: tuple[Path, ...]) -> tuple[ConfigText, ...]:
     """The job config that came with a log in one archive: under its usual name, or the only file that can be one."""
-    named = [file for name in CONFIG_NAMES for file in files if file.name == name]
+    named = [file for name in folders.CONFIG_NAMES for file in files if file.name == name]
     others = [file for file in files if file.suffix in (".yaml", ".yml", ".json")]
     chosen = named or (others if len(others) == 1 else [])
     return tuple(read_config(file) for file in chosen if file.stat().st_size <= MAX_CONFIG_BYTES)
 
 
-def _configs(folder: Path) -> tuple[ConfigText, ...]:
+def _configs(files: tuple[Path, ...]) -> tuple[ConfigText, ...]:
     found: list[ConfigText] = []
-    for name in CONFIG_NAMES:
-        candidate = folder / name
+    for file in files:
         try:
-            if candidate.is_file():
-                found.append(read_config(candidate))
+            found.append(read_config(file))
         except (OSError, IntakeError):
             continue
     return tuple(found)

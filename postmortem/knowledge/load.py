@@ -15,19 +15,21 @@ from typing import Any
 import msgspec
 
 from postmortem import __version__
+from postmortem.knowledge.history import History, history_in
+from postmortem.knowledge.memory_schema import MemoryEncoder, MemoryModel, MemoryRule, MemoryVae
 from postmortem.knowledge.schema import (
     ClassEntry,
+    Dating,
+    Exclusion,
     Factor,
     Family,
     Knowledge,
-    MemoryEncoder,
-    MemoryModel,
-    MemoryRule,
-    MemoryVae,
     Pattern,
     Redaction,
+    Regression,
     Remedy,
     Setting,
+    Watched,
 )
 
 SECTIONS: dict[str, Any] = {
@@ -42,6 +44,10 @@ SECTIONS: dict[str, Any] = {
     "memory_encoders": MemoryEncoder,
     "memory_vaes": MemoryVae,
     "memory_rules": MemoryRule,
+    "datings": Dating,
+    "regressions": Regression,
+    "watched": Watched,
+    "exclusions": Exclusion,
 }
 MAX_BYTES = 4_000_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")
@@ -89,6 +95,11 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
     if stored:
         _store(stored, msgspec.json.encode(knowledge))
     return knowledge
+
+
+def history() -> History:
+    """The built-in tables of AI Toolkit's history, each read when first needed."""
+    return history_in(home())
 
 
 def _compile(files: list[tuple[Path, str, bytes]], key: str) -> Knowledge:
@@ -143,6 +154,8 @@ def _check_expressions(entry: Any, where: str) -> None:
     sources = {"regex": entry.regex} if isinstance(entry, Pattern | Redaction) else {}
     if isinstance(entry, Pattern):
         sources.update(entry.fields)
+    if isinstance(entry, Exclusion):
+        sources.update({f"expression {index + 1}": text for index, text in enumerate((*entry.strings, *entry.unless))})
     for name, source in sources.items():
         try:
             compiled: Any = re.compile(source)

@@ -7,9 +7,12 @@ field for people who add entries.
 
 from __future__ import annotations
 
+import datetime
 from typing import Any, Literal
 
 import msgspec
+
+from postmortem.knowledge.memory_schema import MemoryEncoder, MemoryModel, MemoryRule, MemoryVae
 
 Status = Literal["stable", "experimental", "legacy"]
 """How far to trust an entry: seen in real logs, inferred from source, or only in old releases."""
@@ -38,6 +41,8 @@ Role = Literal[
     "frame",
     # whose log this is
     "trainer",
+    # where it ran
+    "platform",
 ]
 
 
@@ -70,12 +75,23 @@ class Examples(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     no_match: tuple[str, ...] = ()
 
 
+class Seen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"since": "from"}):
+    """When AI Toolkit says something: the days of its first and last commit that do (``git log --format=%cs``).
+
+    `since` is written ``from`` in YAML. No `until`: the newest checkout that was looked at still does.
+    """
+
+    since: datetime.date
+    until: datetime.date | None = None
+
+
 class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One wording that AI Toolkit, torch, the kernel, a shell or another trainer prints.
 
     `anchors` are literal strings, at least one of which is in every line that the entry can match: the
     scan looks only at lines that hold an anchor of some entry. `regex` is tried at the start of the
-    message, once prefixes and carriers are peeled off, or anywhere in it with `anywhere`.
+    message, once prefixes and carriers are peeled off, or anywhere in it with `anywhere`. `seen` is given for
+    AI Toolkit's own wordings, `versions` in words for all others and for what dates alone do not say.
     """
 
     id: str
@@ -89,11 +105,22 @@ class Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     fields: dict[str, str] = {}
     yields_to: tuple[str, ...] = ()
     versions: str | None = None
+    seen: Seen | None = None
     status: Status = "stable"
 
 
+class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A default that AI Toolkit had up to and including the commit day `until`."""
+
+    default: Any
+    until: datetime.date
+
+
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One config key that bears on memory, with AI Toolkit's true default and where the UI shows it."""
+    """One config key that bears on memory, with AI Toolkit's true default and where the UI shows it.
+
+    `seen` is since when AI Toolkit reads the key, where that is not since August 2024; `earlier` its older defaults.
+    """
 
     path: str
     default: Any
@@ -103,6 +130,8 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     aliases: tuple[str, ...] = ()
     ui: str | None = None
     shown: bool = False
+    seen: Seen | None = None
+    earlier: tuple[Earlier, ...] = ()
 
 
 class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -180,6 +209,45 @@ class Factor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     weight: int = 0
 
 
+Program = Literal["ai-toolkit", "torch"]
+"""Whose version: AI Toolkit's is a date and a commit of its main branch, torch's a release."""
+
+
+class Dating(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"from_": "from"}):
+    """Something in a log that only versions of a certain time print.
+
+    It holds where an event of one of `patterns` came, or (`observed`) where the scan saw a habit; `exception`
+    and `contains` narrow it. `from` is the first date or release that can, `until` the first that cannot
+    again; the commits are those of AI Toolkit's main branch.
+    """
+
+    id: str
+    program: Program
+    source: str
+    patterns: tuple[str, ...] = ()
+    observed: Literal["bar_last_step", "bar_completed", "stderr_doubled"] | None = None
+    exception: str | None = None
+    contains: str | None = None
+    from_: str | None = None
+    until: str | None = None
+    from_commit: str | None = None
+    until_commit: str | None = None
+
+
+class Regression(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"from_": "from"}):
+    """Versions that fail where others run the same job: `symptoms` are lists of conditions, one of which must hold."""
+
+    id: str
+    program: Program
+    symptoms: tuple[tuple[str, ...], ...]
+    source: str
+    url: str
+    from_: str | None = None
+    until: str | None = None
+    from_commit: str | None = None
+    until_commit: str | None = None
+
+
 class ClassEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One failure class, kind or warning that `explain` can describe."""
 
@@ -198,107 +266,31 @@ class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     examples: Examples
 
 
-class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one transformer token covers: `side_px` squared, and `frames` frames. `text`: text tokens of a sample."""
-
-    side_px: int
-    frames: int = 1
-    text: tuple[int, int, int] = (0, 0, 0)
+DriftKind = Literal["print", "log", "bar", "raise", "arch", "key", "default"]
+"""What `patterns drift` lists: printed lines, logger calls, bars, raised messages, archs, config keys, defaults."""
 
 
-class Control(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one control image adds: a fixed number of tokens, or as many as the target has."""
-
-    tokens: int = 0
-    target: bool = False
-    target_if: str | None = None
-
-
-class Activations(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Peak of one training step by tokens; see the head of patterns/memory/models.yaml."""
-
-    checkpointing: bool
-    mode: Literal["bf16", "quanto", "dequant"]
-    a_kib: float
-    c_mib: float
-    basis: Literal["measured", "derived"]
-    squared_b: float = 0.0
-    second: tuple[float, float] | None = None
-    stored_kib: float | None = None
-    stored_mib: float = 0.0
-    forward_kib: float | None = None
-
-
-class LoadStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What lies on the card in one phase of loading, and what with `model.low_vram`."""
-
-    phase: str
-    holds: tuple[Literal["transformer_bf16", "transformer", "encoders_bf16"], ...]
-    low_vram: tuple[Literal["transformer_bf16", "transformer", "encoders_bf16"], ...]
-
-
-class MemoryModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The memory of one model: weights, LoRA, activations. GiB where not said otherwise."""
+class Watched(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths of an AI Toolkit checkout (globs, `*` also over folders) that bear on memory, phase or step."""
 
     id: str
-    title: str
-    arch: tuple[str, ...]
-    token: Token
-    weights: dict[str, float]
-    lora_params_per_rank: int
-    encoders: tuple[str, ...]
-    activations: tuple[Activations, ...]
-    source: str
-    name: str | None = None
-    not_name: str | None = None
-    quantizes: bool = True
-    offloads: bool = False
-    experts: int = 1
-    vae: str | None = None
-    cfg: Literal["batch", "passes"] | None = None
-    control: Control | None = None
-    mask_b: float = 0.0
-    load: tuple[LoadStep, ...] = ()
-
-
-class MemoryEncoder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text encoder's weights."""
-
-    id: str
-    params: int
-    bf16_gib: float
-    qfloat8_gib: float
+    paths: tuple[str, ...]
     source: str
 
 
-class VaePeak(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Working memory of a VAE at one size."""
+class Exclusion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a checkout says and the knowledge base leaves out on purpose, with the reason.
 
-    width: int
-    height: int
-    frames: int
-    decode_gib: float
-    encode_gib: float
-
-
-class MemoryVae(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A VAE's weights and working memory."""
+    It holds for finds of the kinds `what` in `paths` whose text, with `{…}` for what varies, matches one of
+    `strings` from its start, and nothing of `unless` anywhere.
+    """
 
     id: str
-    weights_gib: float
-    peaks: tuple[VaePeak, ...]
-    source: str
-
-
-class MemoryRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A number that holds for every model, as a range; the unit stands in the id."""
-
-    id: str
-    low: float
-    likely: float
-    high: float
-    basis: Literal["measured", "counted", "assumed"]
-    source: str
+    what: tuple[DriftKind, ...]
+    reason: str
+    paths: tuple[str, ...] = ("*",)
+    strings: tuple[str, ...] = ("",)
+    unless: tuple[str, ...] = ()
 
 
 class Knowledge(msgspec.Struct, frozen=True):
@@ -316,4 +308,8 @@ class Knowledge(msgspec.Struct, frozen=True):
     memory_encoders: tuple[MemoryEncoder, ...]
     memory_vaes: tuple[MemoryVae, ...]
     memory_rules: tuple[MemoryRule, ...]
+    watched: tuple[Watched, ...]
+    exclusions: tuple[Exclusion, ...]
     texts: dict[str, dict[str, str]]
+    datings: tuple[Dating, ...] = ()
+    regressions: tuple[Regression, ...] = ()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from postmortem import __version__
+from postmortem.diagnosis.classify import bucket_odds
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Notice, Suggestion, Value
+from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion, Value
 from postmortem.pipeline import Analysis
+from postmortem.report import chronicle, outlook, skipped
 from postmortem.report import document as doc
-from postmortem.report import outlook
 from postmortem.report.settings import that_matter
 from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
-MAX_TIMELINE = 400
 MAX_OOMS = 2000
 
 
@@ -42,7 +40,12 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             last_completed_step=attempt.last_completed_step,
             total_steps=attempt.total_steps or _steps(analysis),
             last_saved_step=attempt.last_saved_step,
+            safe_step=analysis.kept.step,
+            safe_checkpoint=analysis.kept.checkpoint,
+            safe_source=analysis.kept.source,
             outcome=diagnosis.outcome,
+            dated=_dated(diagnosis.dated),
+            torch=_torch(diagnosis.torch),
         ),
         failure=_failure(analysis, texts),
         memory=doc.Memory(
@@ -50,12 +53,12 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         ),
         oom_events=[
             doc.OomEvent(
-                line=oom.place.line,
+                line=chronicle.line_of(oom.place, attempt),
                 step=oom.step,
                 phase=oom.phase,
                 caught=oom.caught,
                 signature=oom.pattern,
-                bucket=None,
+                bucket=_named(analysis, oom),
             )
             for oom in attempt.ooms[:MAX_OOMS]
         ],
@@ -65,7 +68,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             values={path: _setting(value) for path, value in sorted(analysis.config.values.items())},
         ),
         remedies=[_remedy(item, analysis, texts) for item in analysis.suggestions],
-        timeline=list(_timeline(attempt)),
+        timeline=list(chronicle.rows(attempt)),
+        pace=chronicle.pace(attempt),
         ledger=_ledger(analysis),
         forecast=outlook.forecast_item(analysis.forecast),
         forecast_missing=outlook.missing(analysis.forecast, texts),
@@ -88,12 +92,49 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             for odd in diagnosis.suspects
         ],
         suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
+        skips=skipped.part(analysis, texts),
         settings=[
             doc.SettingRow(path=path, value=doc.quoted(value), source=LogText(source), line=line, first_fix=first)
             for path, value, source, line, first in that_matter(analysis, knowledge)
         ],
         capture=[doc.CaptureItem(id=item, text=texts(f"capture.{item}")) for item in diagnosis.missing],
+        regressions=[_regression(item, texts) for item in diagnosis.regressions],
         lang=lang,
+    )
+
+
+def _dated(dated: Dated | None) -> doc.DatedPart | None:
+    if dated is None:
+        return None
+    return doc.DatedPart(
+        from_=dated.from_,
+        until=dated.until,
+        from_commit=dated.from_commit,
+        until_commit=dated.until_commit,
+        clues=[doc.ClueItem(line=clue.line, id=clue.id) for clue in dated.clues],
+    )
+
+
+def _torch(dated: Dated | None) -> doc.TorchPart | None:
+    if dated is None:
+        return None
+    clues = [doc.ClueItem(line=clue.line, id=clue.id) for clue in dated.clues]
+    return doc.TorchPart(from_=dated.from_, until=dated.until, clues=clues)
+
+
+def _regression(item: RegressionFound, texts: Texts) -> doc.RegressionItem:
+    return doc.RegressionItem(
+        id=item.id,
+        program=item.program,
+        standing="inside" if item.inside else "possible",
+        from_=item.from_,
+        until=item.until,
+        from_commit=item.from_commit,
+        until_commit=item.until_commit,
+        what=texts(f"regression.{item.id}.what"),
+        do=texts(f"regression.{item.id}.do"),
+        source=item.source,
+        url=item.url,
     )
 
 
@@ -137,6 +178,10 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
         for change in item.changes
         if (value := analysis.config.values.get(change.path)) is not None and value.line and value.source == "log"
     }
+    if item.id == "change_toolkit_version" and item.why == "inside":
+        program = item.facts.get("regression.program")
+        told = analysis.diagnosis.torch if program == "torch" else analysis.diagnosis.dated
+        lines.update(clue.line for clue in (told.clues if told else ()))
     return doc.RemedyItem(
         rank=item.rank,
         id=item.id,
@@ -177,59 +222,31 @@ def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
         sides.extend(side for side in found if isinstance(side, int))
     blocks = {bucket.block for bucket in analysis.attempt.buckets}
     fits = bool(blocks) and len(sides) == max(blocks)
+    weighed = analysis.diagnosis.skips
+    facts = analysis.diagnosis.facts
+    counted = weighed.rows if weighed else ()
+    if not counted and facts.get("job.batch_size") and not facts.get("job.regularisation"):
+        counted = bucket_odds(analysis.attempt.buckets, facts["job.batch_size"], facts.get("job.block_batches"))
+    rows = {(row.bucket.line, row.bucket.label): row for row in counted}
     return [
         doc.BucketItem(
             dataset=bucket.dataset,
             bucket=bucket.label,
             files=bucket.files,
             resolution=sides[bucket.block - 1] if fits and bucket.block else None,
+            batches=row.batches if row else None,
+            share=round(row.share, 4) if row else None,
+            odds=round(row.odds, 3) if row and row.odds is not None else None,
         )
         for bucket in analysis.attempt.buckets
+        for row in (rows.get((bucket.line, bucket.label)),)
     ]
 
 
-def _timeline(attempt: Attempt) -> Iterator[doc.TimelineItem]:
-    rows: list[tuple[int, doc.TimelineItem]] = []
-    last: tuple[str, str] | None = None
-    for stage in attempt.stages:
-        key = (stage.phase, stage.event)
-        item = doc.TimelineItem(
-            line=stage.place.line, step=stage.step, phase=stage.phase, event=stage.event, text=stage.text
-        )
-        if key == last and rows:
-            rows[-1] = (stage.place.offset, item)
-        else:
-            rows.append((stage.place.offset, item))
-        last = key
-    for oom in attempt.ooms:
-        event = (
-            "oom_skipped" if oom.caught and oom.phase == "training_step" else "oom_swallowed" if oom.caught else "oom"
-        )
-        rows.append(
-            (
-                oom.place.offset,
-                doc.TimelineItem(line=oom.place.line, step=oom.step, phase=oom.phase, event=event, text=oom.text),
-            )
-        )
-    end = attempt.end
-    if end.event is not None and not any(oom.place == end.event.place for oom in attempt.ooms):
-        rows.append(
-            (
-                end.event.place.offset,
-                doc.TimelineItem(
-                    line=end.event.place.line,
-                    step=attempt.end_step,
-                    phase=attempt.end_phase,
-                    event=end.event.role,
-                    text=end.event.text,
-                ),
-            )
-        )
-    rows.sort(key=lambda row: row[0])
-    kept = [item for _, item in rows]
-    if len(kept) > MAX_TIMELINE:
-        kept = [*kept[: MAX_TIMELINE // 2], *kept[-MAX_TIMELINE // 2 :]]
-    yield from kept
+def _named(analysis: Analysis, oom: Oom) -> str | None:
+    """The bucket that failed, where only one can be meant."""
+    weighed = analysis.diagnosis.skips
+    return weighed.label if weighed is not None and oom.phase == "training_step" and oom.kind == "gpu_oom" else None
 
 
 def _ledger(analysis: Analysis) -> doc.LedgerPart:

@@ -38,8 +38,55 @@ class Input(_Part, frozen=True, kw_only=True):
     attempt: int
 
 
+class ClueItem(_Part, frozen=True, kw_only=True):
+    """A line that only versions of a certain time print; `id` is the clue's entry, `code_line` or `wording`."""
+
+    line: int
+    id: str
+
+
+class DatedPart(_Part, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """The versions of AI Toolkit that the log can be of, as dates (UTC) and commits of its main branch:
+    from `from` until before `until`, null where the log leaves it open."""
+
+    from_: str | None
+    until: str | None
+    from_commit: str | None
+    until_commit: str | None
+    clues: list[ClueItem]
+
+
+class TorchPart(_Part, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """The releases of torch that the log can be of: from `from` until before `until`."""
+
+    from_: str | None
+    until: str | None
+    clues: list[ClueItem]
+
+
+class RegressionItem(_Part, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """A known regression whose symptoms this failure shows; `standing` is `inside` where the log's version is surely
+    one of its own, `possible` where it may be."""
+
+    id: str
+    program: str
+    standing: str
+    from_: str | None
+    until: str | None
+    from_commit: str | None
+    until_commit: str | None
+    what: str
+    do: str
+    source: str
+    url: str
+
+
 class Run(_Part, frozen=True, kw_only=True):
-    """The run as far as the log tells; steps are AI Toolkit's own 0-based step numbers."""
+    """The run as far as the log tells; steps are AI Toolkit's own 0-based step numbers.
+
+    `safe_step` and `safe_checkpoint` are what a resume can start from. `safe_source` is `folder` (the file was looked
+    at), `log` (only the log says so), `nothing` (the folder was read: no checkpoint was saved) or null.
+    """
 
     trainer: str | None
     job_name: LogText | None
@@ -49,7 +96,12 @@ class Run(_Part, frozen=True, kw_only=True):
     last_completed_step: int | None
     total_steps: int | None
     last_saved_step: int | None
+    safe_step: int | None
+    safe_checkpoint: LogText | None
+    safe_source: str | None
     outcome: str
+    dated: DatedPart | None
+    torch: TorchPart | None
 
 
 class EvidenceItem(_Part, frozen=True, kw_only=True):
@@ -99,9 +151,9 @@ class Memory(_Part, frozen=True, kw_only=True):
 
 
 class OomEvent(_Part, frozen=True, kw_only=True):
-    """One OOM: skipped or swallowed (`caught`), or fatal."""
+    """One OOM: skipped or swallowed (`caught`), or fatal. `line` is null where the log does not hold it."""
 
-    line: int
+    line: int | None
     step: int | None
     phase: str
     caught: bool
@@ -110,12 +162,19 @@ class OomEvent(_Part, frozen=True, kw_only=True):
 
 
 class BucketItem(_Part, frozen=True, kw_only=True):
-    """One batch shape that the log lists."""
+    """One batch shape that the log lists.
+
+    `batches` an epoch and their `share` of all; `odds` that its batches are among those that failed (null where no
+    failed step can be weighed against the table).
+    """
 
     dataset: LogText
     bucket: str
     files: int
     resolution: int | None
+    batches: int | None = None
+    share: float | None = None
+    odds: float | None = None
 
 
 class SettingItem(_Part, frozen=True, kw_only=True):
@@ -221,14 +280,40 @@ class ForecastItem(_Part, frozen=True, kw_only=True):
     anchor: float | None
 
 
-class TimelineItem(_Part, frozen=True, kw_only=True):
-    """One thing that happened."""
+class TimePart(_Part, frozen=True, kw_only=True):
+    """A time in front of a line: as printed, and in seconds from the attempt's first such line."""
 
-    line: int
+    elapsed_s: float | None
+    printed: LogText
+
+
+class TimelineItem(_Part, frozen=True, kw_only=True):
+    """One thing that happened; `time` as its line carries it; `line` null where the UI's database tells of it."""
+
+    line: int | None
     step: int | None
     phase: str
     event: str
     text: LogText
+    time: TimePart | None = None
+
+
+class PhaseTime(_Part, frozen=True, kw_only=True):
+    """How long a phase took, seconds."""
+
+    phase: str
+    seconds: float
+
+
+class PacePart(_Part, frozen=True, kw_only=True):
+    """Seconds: the whole attempt, from the last training bar to the last line, a step by the bar's clock and by the
+    wall clock. All but `bar_step_s` need lines that carry a time."""
+
+    total_s: float | None
+    silent_s: float | None
+    bar_step_s: float | None
+    wall_step_s: float | None
+    phases: list[PhaseTime]
 
 
 class LedgerPart(_Part, frozen=True, kw_only=True):
@@ -264,6 +349,24 @@ class SuspectItem(_Part, frozen=True, kw_only=True):
     files: int
     batches: int
     share: float
+
+
+class SkipsPart(_Part, frozen=True, kw_only=True):
+    """What the failed training steps say: how many of how many, whose batches probably, what was not learnt.
+
+    `buckets` are the shapes that explain them best, `share` theirs of all batches, `odds` of just these shapes,
+    `fits` whether the number fits that share. `files` of these shapes were probably never learnt, `files_share` of all.
+    """
+
+    failed: int
+    steps: int
+    buckets: list[str]
+    share: float | None
+    odds: float | None
+    fits: bool | None
+    files: int | None
+    files_share: float | None
+    says: list[Words]
 
 
 class CaptureItem(_Part, frozen=True, kw_only=True):
@@ -306,8 +409,11 @@ class Report(_Part, frozen=True, kw_only=True):
     will_not_help: list[UselessItem]
     suspects: list[SuspectItem]
     suspects_fit: bool | None
+    skips: SkipsPart | None
+    pace: PacePart
     settings: list[SettingRow]
     capture: list[CaptureItem]
+    regressions: list[RegressionItem]
     lang: str
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postmortem.report import encode, outlook
 from postmortem.report.document import RemedyItem, Report, Span, WarningItem
-from postmortem.report.terminal import card_line, note_lines, origin, when, when_label
+from postmortem.report.terminal import card_line, note_lines, origin, safe_line, trainer_line, when, when_label
 from postmortem.report.texts import Texts, size
 from postmortem.text import LogText
 
@@ -45,7 +45,7 @@ def _table(report: Report, texts: Texts) -> list[str]:
     plain = encode.markdown_plain
     run = report.run
     names = [encode.markdown_table_code(run.job_name, 80) if run.job_name else None]
-    names += [plain(name) for name in (run.family, run.trainer) if name]
+    names += [plain(name) for name in (run.family, trainer_line(report, texts)) if name]
     sources = ", ".join(encode.markdown_table_code(source, 60) for source in report.config.sources)
     rows = [
         (texts("section.run"), " · ".join(name for name in names if name)),
@@ -53,6 +53,9 @@ def _table(report: Report, texts: Texts) -> list[str]:
         (texts("section.card"), plain(card_line(report, texts) or texts("word.log_does_not_say"))),
         (texts("section.config"), sources or plain(texts("word.log_does_not_say"))),
     ]
+    safe = safe_line(report, texts)
+    if safe:
+        rows.insert(2, (texts("section.safe"), plain(safe)))
     table = ["| | |", "|---|---|"]
     table += [f"| {plain(label)} | {text or plain(texts('word.log_does_not_say'))} |" for label, text in rows]
     return table

@@ -121,7 +121,7 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
         parts.append(Text(encode.terminal(failure.error, 300)))
     for factor in failure.factors[:2]:
         parts.append(Text(encode.plain(factor.text)))
-    if failure.kind == "unknown" and report.run.outcome == "incomplete":
+    if failure.kind == "unknown" and report.run.outcome == "incomplete" and not failure.factors:
         parts.append(Text(texts("headline.more.incomplete")))
     confidence = texts(f"word.confidence.{failure.confidence}")
     parts.append(Text(f"{texts('section.confidence')}: {confidence}", style="dim"))
@@ -131,7 +131,7 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
 def _facts(report: Report, texts: Texts) -> RenderableType:
     table = _grid(8)
     run = report.run
-    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, run.trainer]
+    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, trainer_line(report, texts)]
     if report.input.attempts > 1:
         names.append(texts("word.attempt_of", {"attempt": report.input.attempt, "attempts": report.input.attempts}))
     table.add_row(
@@ -141,6 +141,9 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
     card = card_line(report, texts)
     if card:
         table.add_row(_label(texts("section.card")), Text(card))
+    safe = safe_line(report, texts)
+    if safe:
+        table.add_row(_label(texts("section.safe")), Text(safe))
     for factor in report.failure.factors[2:5]:
         table.add_row(_label(texts("section.note")), Text(encode.plain(factor.text)))
     for line in note_lines(report, texts):
@@ -148,9 +151,24 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
     return table
 
 
+def trainer_line(report: Report, texts: Texts) -> str | None:
+    """The program, with the dates between which its version lies where the log tells."""
+    dated = report.run.dated
+    if dated is None:
+        return report.run.trainer
+    if dated.from_ is None or dated.until is None:
+        key = "word.dated_until" if dated.from_ is None else "word.dated_since"
+    else:
+        key = "word.dated_day" if dated.from_ == dated.until else "word.dated"
+    return texts(key, {"since": dated.from_, "until": dated.until})
+
+
 def note_lines(report: Report, texts: Texts) -> list[str]:
-    """What else the reader wants to know of the run: suspects, skipped steps, where a resume would start."""
-    lines = suspect_lines(report, texts)
+    """What else the reader wants to know of the run: suspects, skipped steps, where a resume had started."""
+    lines = [encode.plain(item) for item in report.skips.says] if report.skips else []
+    if report.pace.total_s and report.pace.phases:
+        named = [f"{texts(f'phase.{item.phase}.title')} {_clock(item.seconds)}" for item in report.pace.phases]
+        lines.append(texts("word.took", {"whole": _clock(report.pace.total_s), "phases": ", ".join(named)}))
     steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
     known = [str(step) for step in steps if step is not None]
     if known and len(steps) > 1:
@@ -158,9 +176,23 @@ def note_lines(report: Report, texts: Texts) -> list[str]:
         lines.append(texts("word.skipped_steps", {"steps": shown}))
     if report.run.start_step and report.run.outcome in ("failed", "killed"):
         lines.append(texts("word.resumed", {"step": report.run.start_step}))
-    if report.run.last_saved_step is not None and report.run.outcome in ("failed", "killed", "incomplete"):
-        lines.append(texts("word.safe", {"step": report.run.last_saved_step}))
     return lines
+
+
+def safe_line(report: Report, texts: Texts) -> str | None:
+    """What of a run that did not come to its end is not lost; None where nothing can be said, or need not be."""
+    run = report.run
+    if run.outcome not in ("failed", "killed", "incomplete", "stopped") or run.safe_source is None:
+        return None
+    what = "bare" if run.safe_checkpoint is None else "final" if run.safe_step is None else "step"
+    key = "word.safe.nothing" if run.safe_source == "nothing" else f"word.safe.{run.safe_source}_{what}"
+    return texts(key, {"step": run.safe_step, "name": run.safe_checkpoint})
+
+
+def _clock(seconds: float) -> str:
+    """``H:MM:SS``."""
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def when_label(report: Report) -> str:
@@ -199,16 +231,6 @@ def card_line(report: Report, texts: Texts) -> str | None:
     sold = card_class_gib(total)
     name = texts("word.card_class", {"size": sold}) + ", " if sold else ""
     return f"{name}{texts('memory.capacity')} {size(total)}"
-
-
-def suspect_lines(report: Report, texts: Texts) -> list[str]:
-    """The batch shapes that fit the observed rate of failures."""
-    if not report.suspects or not report.suspects_fit:
-        return []
-    names = ", ".join(f"{item.bucket} ({item.files})" for item in report.suspects[:4])
-    share = round(100 * sum(item.share for item in report.suspects), 1)
-    steps = sum(1 for event in report.oom_events if event.phase == "training_step")
-    return [texts("headline.more.suspects", {"steps": steps, "buckets": names, "share": f"{share:g}"})]
 
 
 def _settings(report: Report, texts: Texts) -> RenderableType:

@@ -45,6 +45,10 @@ class Texts:
         value = values.get(name)
         if value is None:
             return self("word.unknown_value", default="?")
+        if name in ("regression.what", "regression.when", "regression.do"):
+            return self(f"regression.{value}.{name.removeprefix('regression.')}")
+        if name in ("regression.program", "program"):
+            return self(f"word.program.{value}")
         if name.startswith("memory."):
             return size(value)
         if name in ("phase", "resource", "outcome") and isinstance(value, str):

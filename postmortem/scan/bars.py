@@ -7,7 +7,9 @@ postfix or a second draw are kept as `unproven`; the timeline decides what they 
 
 from __future__ import annotations
 
-from postmortem.model import BarSpan, Place
+from collections.abc import Callable
+
+from postmortem.model import BarSpan, Place, Stamp
 from postmortem.text import LogText
 
 MAX_RANGES = 4096
@@ -34,11 +36,17 @@ class Fold:
         self.n: int | None = None
         self.paused = False
         self.redrawn = False
+        self.raw = b""
+        """The description of the latest draw as it stands in the log, with what stands before it on its line."""
         self._postfix: bytes | None = None
         self._elapsed = b""
         self._proven = -1
         self._start_n = 0
         self._start_proofs = 0
+        self._start_blank = 0
+        self._start_said = 0
+        self._doubled: bool | None = None
+        self._twin = False
         self._reset(place)
 
     def _reset(self, place: Place) -> None:
@@ -48,14 +56,18 @@ class Fold:
         self._first_n = self.n if self.n is not None else 0
         self._draws = 0
         self._unproven: list[tuple[int, int]] = []
-        self._samples: list[tuple[int, bytes, int]] = []
+        self._samples: list[tuple[int, bytes, int, bytes]] = []
+        self._first_raw = b""
         self._stride = 1
 
     def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int) -> None:
         """Take in one draw of the bar at count `n`."""
+        if self._doubled is not False and self._is_twin(n, elapsed, postfix):
+            return
         if not self._draws:
             self._place = Place(line, offset, self._source)
             self._first_n = n
+            self._first_raw = self.raw
         self._draws += 1
         self._last = (line, offset)
         previous = self.n
@@ -72,19 +84,34 @@ class Fold:
                     self._leave(previous + 1, n)
             # after a pause (preview, save) tqdm holds the count's own draw back: the next count, later, is a redraw
             redraw = self.paused and n == previous + 1 and elapsed != self._elapsed
-            if n == previous or postfix != self._postfix or redraw:
+            # what has no postfix yet has finished no step: it was drawn again because one was dropped
+            if (n == previous and postfix) or postfix != self._postfix or redraw:
                 self._proven = n
                 if n == self._start_n and postfix != self._postfix:
                     self._start_proofs += 1
+        if n == self._start_n:
+            self._start_said += bool(postfix)
+            self._start_blank += not postfix
         self.paused = False
         self.n = n
         self._postfix = postfix
         self._elapsed = elapsed
         if self._draws % self._stride == 0:
-            self._samples.append((n, elapsed, line))
+            self._samples.append((n, elapsed, line, self.raw))
             if len(self._samples) >= MAX_SAMPLES:
                 self._samples = self._samples[::2]
                 self._stride *= 2
+
+    def _is_twin(self, n: int, elapsed: bytes, postfix: bytes) -> bool:
+        """Whether this draw is the one before it, written twice: what then says nothing of a finished step.
+
+        AI Toolkit's `--log` wrote stderr twice until July 2026. It shows in the first draw: nothing redraws that.
+        """
+        same = n == self.n and elapsed == self._elapsed and postfix == self._postfix
+        if self._doubled is None and self.n is not None:
+            self._doubled = same and not postfix
+        self._twin = bool(self._doubled) and same and not self._twin
+        return self._twin
 
     def _leave(self, start: int, end: int) -> None:
         if self._unproven and self._unproven[-1][1] == start:
@@ -92,18 +119,20 @@ class Fold:
         elif len(self._unproven) < MAX_RANGES:
             self._unproven.append((start, end))
 
-    def take(self) -> BarSpan | None:
-        """The draws since the last call as one span, or None if there were none."""
+    def take(self, stamp: Callable[[bytes], Stamp | None] = lambda raw: None) -> BarSpan | None:
+        """The draws since the last call as one span, or None if there were none; `stamp` reads a line's time."""
         if not self._draws or self.n is None:
             return None
         samples = self._samples
-        end = (self.n, self._elapsed, self._last[0])
+        end = (self.n, self._elapsed, self._last[0], self.raw)
         if not samples or samples[-1] != end:
             samples = [*samples, end]
-        last = Place(*self._last, self._source)
+        last = Place(*self._last, self._source, stamp(self.raw))
+        # a bar whose last draw has no time is not stamped draw by draw either
+        walls = [stamp(raw) for *_, raw in samples] if last.stamp is not None else []
         postfix = (self._postfix or b"").decode("utf-8", "replace").lstrip(", ")
         span = BarSpan(
-            place=self._place,
+            place=Place(self._place.line, self._place.offset, self._source, stamp(self._first_raw)),
             last_place=last,
             description=LogText(self.description),
             total=self.total,
@@ -111,12 +140,15 @@ class Fold:
             last_n=self.n,
             draws=self._draws,
             unproven=tuple(self._unproven),
-            samples=tuple((n, seconds(clock), line) for n, clock, line in samples),
+            samples=tuple((n, seconds(clock), line) for n, clock, line, _ in samples),
+            walls=tuple(wall for wall in walls if wall is not None) if None not in walls else (),
             postfix=LogText(postfix),
             main=self.main,
             event=self.event,
             phase=self.phase,
             start_proofs=self._start_proofs,
+            start_blank=self._start_blank,
+            start_said=self._start_said,
             start_n=self._start_n,
             last_proven=self._proven >= self.n,
             redrawn=self.redrawn,

@@ -89,6 +89,13 @@ class Lexicon:
             text = text[found.end() :]
         return text
 
+    def prefix(self, text: str) -> Any:
+        """The match of the entry whose decoration stands in front of `text`, with its groups; None without one."""
+        found = self._any_prefix.match(text)
+        if not found or not found.end():
+            return None
+        return next((own for item in self.prefixes if (own := item.match(text)) and own.end() == found.end()), None)
+
     @cached_property
     def _any_prefix(self) -> Any:
         """All prefixes as one expression: most lines have none, and to learn that should take one call."""

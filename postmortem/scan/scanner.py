@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult
+import msgspec
+
+from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult, Stamp, Traceback
 from postmortem.scan.bars import Fold
+from postmortem.scan.boxes import BoxReader
+from postmortem.scan.clock import stamp_of
 from postmortem.scan.dump import DumpReader
 from postmortem.scan.lexicon import Compiled, Lexicon, hits
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Cutter, Draw, Text
-from postmortem.scan.traceback import TracebackReader
+from postmortem.scan.traceback import TracebackReader, once
 from postmortem.scan.unwrap import look_ahead
-from postmortem.scan.wrapped import Wrapped
+from postmortem.scan.wrapped import Unfinished, Wrapped
 from postmortem.text import LogText, strip_escapes
 
 BLOCK = 1 << 20
+CODE_INDENT = "    "
+"""How far Python indents a frame's code."""
 ECHO = "echo"
 """The event of lines that quote another line: a bar in one is no bar."""
+MAX_WRITERS = 64
 MAX_ITEMS = 60_000
 """Events kept of one log; beyond it the oldest attempts go first."""
 MAX_ALIKE = 3_000
 MAX_SKIPS = 20_000
 """Events of one pattern kept of one attempt; what a flood adds after that is counted, not kept."""
 MAX_STARTS = 1_500
+_OPENING = re.compile(rb"\{(?:\x1b\[[\d;]*[A-Za-z]|\s)*\Z")
+"""The end of a line that may open the config dump; its colour ends behind it."""
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
@@ -40,7 +50,10 @@ class Scanner:
         self._source = source
         self._recognise = Recogniser(lexicon, source)
         self._dump = DumpReader(lexicon, source)
-        self._traceback = TracebackReader(source)
+        self._tracebacks = {"": TracebackReader(source)}
+        self._traceback = self._tracebacks[""]
+        self._writer = lexicon.by_id.get("prefix.rank")
+        self._box = BoxReader(lexicon)
         self._items: list[Item] = []
         self._dropped = 0
         self._alike: dict[str, int] = {}
@@ -51,15 +64,15 @@ class Scanner:
         self._names: dict[bytes, tuple[str, str | None, str | None]] = {}
         self._trainers: dict[str, tuple[int, Place]] = {}
         self._last_text = b""
-        self._want_code = False
         self._wrapped: Wrapped | None = None
+        self._unfinished: Unfinished | None = None
 
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
         """Scan everything and return the result."""
         cutter = Cutter(self._lexicon.bars)
-        width, whole, rest = look_ahead(chunks)
-        if width is not None:
-            self._block(list(cutter.broken(whole, width)))
+        breaks, whole, rest = look_ahead(chunks)
+        if breaks is not None:
+            self._block(list(cutter.broken(whole, breaks)))
         held: list[Text | Draw] = []
         size = 0
         for chunk in rest:
@@ -74,9 +87,10 @@ class Scanner:
         held.extend(cutter.finish())
         self._block(held)
         self._finish()
+        last = strip_escapes(self._last_text.decode("utf-8", "replace"))
         warnings = []
-        if width is not None:
-            warnings.append(Notice("unwrapped", None, {"width": width}))
+        if breaks is not None:
+            warnings.append(Notice("unwrapped", None, {"width": breaks.width}))
         if self._dropped:
             warnings.append(Notice("too_many_events", None, {"count": self._dropped}))
         if cutter.cut_long:
@@ -88,7 +102,8 @@ class Scanner:
             lines=cutter.lines,
             trainers=dict(self._trainers),
             warnings=tuple(warnings),
-            last_text=LogText(strip_escapes(self._last_text.decode("utf-8", "replace"))),
+            last_text=LogText(last),
+            last_stamp=stamp_of(last, self._lexicon),
         )
 
     def _block(self, pieces: list[Text | Draw]) -> None:
@@ -111,36 +126,51 @@ class Scanner:
             raw = piece.raw
             if raw.strip():
                 self._last_text = raw
-            watched = self._dump.open or self._want_code or self._wrapped is not None
-            if entries is None and not watched and not raw.rstrip().endswith(b"{"):
+            watched = self._dump.open or self._want_code > 0 or self._box.open or self._wrapped or self._unfinished
+            if entries is None and not watched and not _OPENING.search(raw):
                 continue
             self._text(piece, entries)
 
     def _text(self, piece: Text, entries: set[Compiled] | None) -> None:
-        place = Place(piece.line, piece.offset, self._source)
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
+        place = Place(
+            piece.line, piece.offset, self._source, stamp_of(text, self._lexicon) if entries is not None else None
+        )
         if self._dump.offer(text, place):
             if self._dump.ready is not None:
                 self._add(self._dump.take())
             return
-        if self._want_code and text.strip():
-            self._want_code = False
+        if self._box.open:
+            row = self._box.offer(text, place)
+            if row is not None:
+                if row.frame is not None:
+                    self._traceback.frame(row.frame)
+                if row.code is not None:
+                    self._traceback.code(CODE_INDENT + row.code)
+                self._see_trainers(text, place, entries)
+                return
+        self._traceback = self._of_writer(text)
+        if self._traceback.want_code and text.strip():
+            self._expect_code(False)
             if self._traceback.code(self._lexicon.peel_prefix(text)):
                 return
+        text = once(text)
         events = list(self._recognise(text, place, entries)) if entries is not None else []
-        self._follow_wrapped(text, claimed=any(event.role != "trainer" for event in events))
+        claimed = any(event.role != "trainer" for event in events)
+        self._follow_wrapped(text, claimed=claimed)
+        self._follow_unfinished(text, claimed=claimed)
         for event in events:
             if event.role == "trainer":
-                kept = self._trainers.get(event.event or "")
-                weight = int(event.reason or 0)
-                if kept is None or weight > kept[0]:
-                    self._trainers[event.event or ""] = (weight, place)
-                continue
-            if event.event in ("traceback", "chained"):
+                self._see_trainer(event)
+            elif event.event in ("traceback", "chained", "traceback_boxed"):
                 self._flush_traceback(self._traceback.begin(place))
-            elif event.event == "frame":
+                if event.event == "traceback_boxed":
+                    self._box.begin()
+            elif event.event in ("frame", "frame_boxed"):
                 self._traceback.frame(event)
-                self._want_code = True
+                self._expect_code(event.event == "frame")
+            elif event.event == "code_boxed":
+                self._traceback.code(CODE_INDENT + event.groups["code"].reveal().strip(" │┃|"))
             else:
                 closes = event.exception is not None and self._traceback.open
                 self._add(event)
@@ -148,11 +178,59 @@ class Scanner:
                 if closes:
                     self._flush_traceback(self._traceback.close(event))
 
+    def _of_writer(self, text: str) -> TracebackReader:
+        """The traceback that a line may belong to: processes that write at once name themselves in front."""
+        found = self._writer.match(text) if self._writer is not None and text.startswith("[") else None
+        name = found[0].strip() if found else ""
+        if name not in self._tracebacks and len(self._tracebacks) < MAX_WRITERS:
+            self._tracebacks[name] = TracebackReader(self._source)
+        return self._tracebacks.get(name, self._tracebacks[""])
+
+    def _expect_code(self, wanted: bool) -> None:
+        self._want_code += wanted - self._traceback.want_code
+        self._traceback.want_code = wanted
+
+    def _see_trainers(self, text: str, place: Place, entries: set[Compiled] | None) -> None:
+        for event in self._recognise(text, place, entries or ()):
+            if event.role == "trainer":
+                self._see_trainer(event)
+
+    def _see_trainer(self, event: Event) -> None:
+        kept = self._trainers.get(event.event or "")
+        weight = int(event.reason or 0)
+        if kept is None or weight > kept[0]:
+            self._trainers[event.event or ""] = (weight, event.place)
+
     def _watch(self, event: Event) -> None:
         """Look for the rest of an allocator's message that breaks off at the end of its line."""
         entry = self._lexicon.by_id.get(event.pattern)
         if entry is not None and self._items and self._items[-1] is event and Wrapped.wanted(event, entry):
             self._wrapped = Wrapped(event, entry, len(self._items) - 1)
+        elif self._items and self._items[-1] is event and Unfinished.wanted(event):
+            self._unfinished = Unfinished(event, len(self._items) - 1)
+
+    def _follow_unfinished(self, text: str, *, claimed: bool) -> None:
+        """An exception's message that its line breaks off: known with the next line, it is that statement."""
+        held = self._unfinished
+        if held is None:
+            return
+        before = held.event
+        more = not claimed and held.extend(self._lexicon.peel_prefix(text), self._as_one)
+        if held.event is not before:
+            self._items[held.at] = held.event
+            after = self._items[held.at + 1] if held.at + 1 < len(self._items) else None
+            if isinstance(after, Traceback) and after.exception is before:
+                self._items[held.at + 1] = msgspec.structs.replace(after, exception=held.event)
+            entry = self._lexicon.by_id.get(held.event.pattern)
+            if entry is not None and Wrapped.wanted(held.event, entry):
+                self._wrapped = Wrapped(held.event, entry, held.at)
+        if not more:
+            self._unfinished = None
+
+    def _as_one(self, text: str, place: Place) -> Iterable[Event]:
+        raw = text.encode()
+        entries = {item for anchor, found in self._lexicon.anchored.items() if anchor in raw for item in found}
+        return self._recognise(text, place, entries)
 
     def _follow_wrapped(self, text: str, *, claimed: bool) -> None:
         if self._wrapped is None:
@@ -181,6 +259,7 @@ class Scanner:
             fold = self._fold = self._resume_fold(name, total, n, Place(line, offset, self._source), event, phase)
         if raw_name[:1] == b"\r":
             fold.redrawn = True
+        fold.raw = raw_name
         fold.draw(n, elapsed, postfix, line, offset)
 
     def _resume_fold(self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None) -> Fold:
@@ -192,6 +271,8 @@ class Scanner:
         return Fold(name, total, place, event=event, phase=phase)
 
     _kept: Fold | None = None
+    _want_code = 0
+    """Writers whose last line was a frame."""
 
     def _name(self, raw: bytes) -> tuple[str, str | None, str | None]:
         text = strip_escapes(raw[-400:].decode("utf-8", "replace")).strip()
@@ -209,11 +290,15 @@ class Scanner:
 
     def _end_bar(self) -> None:
         if self._fold is not None:
-            span = self._fold.take()
+            span = self._fold.take(self._stamp)
             if span is not None:
                 self._append(span)
             if self._fold.event is None and self._fold.description:
                 self._kept = self._fold
+
+    def _stamp(self, raw: bytes) -> Stamp | None:
+        """The time in front of a bar's description."""
+        return stamp_of(strip_escapes(raw[-400:].decode("utf-8", "replace")).lstrip("\r"), self._lexicon)
 
     def _add(self, item: Item) -> None:
         self._end_bar()
@@ -251,14 +336,15 @@ class Scanner:
         if len(self._starts) > MAX_STARTS:
             half = self._starts[len(self._starts) // 2]
         at = next((start for start in self._starts if start >= half), half)
-        self._wrapped = None
+        self._wrapped = self._unfinished = None
         self._put_back()
         self._dropped += at
         del self._items[:at]
         self._starts = [start - at for start in self._starts if start >= at]
 
     def _finish(self) -> None:
-        self._flush_traceback(self._traceback.end())
+        for reader in self._tracebacks.values():
+            self._flush_traceback(reader.end())
         if self._dump.open:
             self._dump.abandon()
             if self._dump.ready is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from postmortem.scan.unwrap import logical_lines
+from postmortem.scan.unwrap import Breaks, logical_lines
 
 MAX_TEXT = 16 * 1024
 """Longest text segment that is read, in bytes; the rest of a longer one is passed over."""
@@ -78,12 +78,12 @@ class Cutter:
             self._rest = bytearray()
             yield from self._cut(block)
 
-    def broken(self, data: bytes, width: int) -> Iterator[Text | Draw]:
-        """The segments of a whole text that a console broke at `width`; lines are those of the text as it is."""
+    def broken(self, data: bytes, breaks: Breaks) -> Iterator[Text | Draw]:
+        """The segments of a whole text that a console broke; lines are those of the text as it is."""
         self.bytes += len(data)
         self._line += data.count(b"\n")
         self._ended_with_newline = data.endswith(b"\n")
-        for joined, line, offset in logical_lines(data, width):
+        for joined, line, offset in logical_lines(data, breaks):
             yield from self._pieces(joined, 0, len(joined), line, offset)
 
     def _keep(self, piece: bytes) -> None:

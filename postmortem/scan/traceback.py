@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import re
+
 from postmortem.model import Event, Frame, Place, Traceback
 from postmortem.text import LogText
 
 MAX_FRAMES = 400
+_TWICE = re.compile(r"(?:(?P<module>[\w.]{1,100})(?P=module)\.\.)?(?P<name>[A-Za-z]\w{1,80})(?P=name): : ")
+
+
+def once(text: str) -> str:
+    """An exception line whose pieces were each written twice (`KeyErrorKeyError: : 'x''x'`), as it was meant."""
+    found = _TWICE.match(text) if ": : " in text[:400] else None
+    if found is None:
+        return text
+    message = text[found.end() :].rstrip()
+    half = len(message) // 2
+    if len(message) % 2 == 0 and message[:half] == message[half:]:
+        message = message[:half]
+    module = f"{found['module']}." if found["module"] else ""
+    return f"{module}{found['name']}: {message}"
 
 
 class TracebackReader:
@@ -15,6 +31,10 @@ class TracebackReader:
         self._source = source
         self._frames: list[Frame] = []
         self._start: Place | None = None
+        self._doubled = False
+        self._repeated = False
+        self.want_code = False
+        """Whether the line before was a frame, whose code comes next."""
 
     @property
     def open(self) -> bool:
@@ -31,6 +51,7 @@ class TracebackReader:
         """One frame line. A doubled line (AI Toolkit's `--log` once wrote stderr twice) counts once."""
         path = event.groups["path"]
         function = event.groups["function"].reveal()
+        number = int(event.groups["line"].reveal())
         if self._start is None:
             self._start = event.place
         if self._frames:
@@ -41,9 +62,10 @@ class TracebackReader:
                 and not last.code
                 and last.place.line + 1 == event.place.line
             ):
+                self._repeated = True
                 return
         if len(self._frames) < MAX_FRAMES:
-            self._frames.append(Frame(event.place, path, function, LogText("")))
+            self._frames.append(Frame(event.place, path, function, LogText(""), number))
 
     def code(self, text: str) -> bool:
         """The line after a frame; True if it is that frame's code (deeper indented than a frame line)."""
@@ -53,15 +75,15 @@ class TracebackReader:
         half = len(code) // 2
         if len(code) % 2 == 0 and code[:half] == code[half:]:
             code = code[:half]
+            self._doubled = self._doubled or self._repeated
         last = self._frames[-1]
-        self._frames[-1] = Frame(last.place, last.path, last.function, LogText(code[:400]))
+        self._frames[-1] = Frame(last.place, last.path, last.function, LogText(code[:400]), last.number)
         return True
 
     def close(self, exception: Event) -> Traceback:
         """The exception line has come."""
-        done = Traceback(self._start or exception.place, tuple(self._frames), exception)
-        self._frames = []
-        self._start = None
+        done = Traceback(self._start or exception.place, tuple(self._frames), exception, self._doubled)
+        self._forget()
         return done
 
     def end(self) -> Traceback | None:
@@ -69,7 +91,12 @@ class TracebackReader:
         if not self._frames:
             self._start = None
             return None
-        done = Traceback(self._start or self._frames[0].place, tuple(self._frames), None)
+        done = Traceback(self._start or self._frames[0].place, tuple(self._frames), None, self._doubled)
+        self._forget()
+        return done
+
+    def _forget(self) -> None:
         self._frames = []
         self._start = None
-        return done
+        self._doubled = False
+        self._repeated = False

@@ -5,15 +5,20 @@ Only its sizes are sought in the lines that follow; a line that says something o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import msgspec
 
-from postmortem.model import Event
+from postmortem.knowledge.schema import STATEMENTS
+from postmortem.model import Event, Place
 from postmortem.scan.lexicon import Compiled
 from postmortem.scan.sizes import read_sizes
 from postmortem.text import LogText
 
 MAX_LINES = 10
 MAX_CHARS = 2000
+MAX_UNFINISHED = 3
+MIN_BROKEN = 40
 _WHOLE = ("gpu_total", "pytorch_allocated")
 """Sizes that every whole message of an allocator with a `gpu_total` field has."""
 
@@ -56,3 +61,31 @@ class Wrapped:
             )
         complete = all(key in self.event.sizes_mib for key in (*_WHOLE, "reserved_unallocated"))
         return not complete and self._left > 0 and len(self._soft) < MAX_CHARS
+
+
+class Unfinished:
+    """Follows an exception whose message says nothing known: its line may have been broken inside the message."""
+
+    def __init__(self, event: Event, at: int) -> None:
+        self.event = event
+        self.at = at
+        self._text = event.text.reveal()
+        self._left = MAX_UNFINISHED
+
+    @staticmethod
+    def wanted(event: Event) -> bool:
+        """Whether `event` is such an exception, on a line long enough to be a broken one."""
+        return event.role == "exception" and len(event.text.reveal()) >= MIN_BROKEN
+
+    def extend(self, line: str, recognise: Callable[[str, Place], Iterable[Event]]) -> bool:
+        """Take the next line; False when the message is known now or the line cannot belong to it."""
+        part = line.strip()
+        if not part or line[:1].isspace():
+            return False
+        self._left -= 1
+        self._text = f"{self._text} {part}"[:MAX_CHARS]
+        for found in recognise(self._text, self.event.place):
+            if found.role in STATEMENTS:
+                self.event = found
+                return False
+        return self._left > 0

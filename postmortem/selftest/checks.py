@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import regex
 
 from postmortem.diagnosis.conditions import ConditionError, parse
+from postmortem.drift.compare import toolkit_wordings
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern, Remedy
 from postmortem.model import Place
 from postmortem.scan.lexicon import Compiled, Lexicon
@@ -25,6 +26,7 @@ def problems(knowledge: Knowledge) -> list[str]:
         *_examples(knowledge),
         *_conditions(knowledge),
         *_sources(knowledge),
+        *_seen(knowledge),
         *_texts(knowledge),
     ]
     return list(dict.fromkeys(found))
@@ -142,6 +144,15 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
             yield from check(remedy.id, rule.when)
         for change in remedy.changes:
             yield from check(remedy.id, change.when)
+    for regression in knowledge.regressions:
+        for symptoms in regression.symptoms:
+            yield from check(regression.id, symptoms)
+    known = {pattern.id for pattern in knowledge.patterns}
+    for dating in knowledge.datings:
+        for pattern in set(dating.patterns) - known:
+            yield f"{dating.id}: dates by {pattern}, which no entry is"
+        if not (dating.patterns or dating.observed or dating.exception):
+            yield f"{dating.id}: says nothing to date by"
     settings = {setting.path for setting in knowledge.settings}
     for remedy in knowledge.remedies:
         for change in remedy.changes:
@@ -150,7 +161,10 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
 
 
 def _sources(knowledge: Knowledge) -> Iterator[str]:
-    groups = (knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes)
+    groups = (
+        *(knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes),
+        *(knowledge.datings, knowledge.regressions),
+    )
     for entries in groups:
         for entry in entries:
             if not entry.source.strip():
@@ -158,6 +172,20 @@ def _sources(knowledge: Knowledge) -> Iterator[str]:
     for setting in knowledge.settings:
         if not setting.source.strip():
             yield f"{setting.path}: has no source"
+    for rule in knowledge.exclusions:
+        if not rule.reason.strip():
+            yield f"{rule.id}: has no reason"
+
+
+def _seen(knowledge: Knowledge) -> Iterator[str]:
+    """AI Toolkit's own wordings say when they were seen, so that a checkout can be held against them."""
+    for pattern in toolkit_wordings(knowledge):
+        if pattern.seen is None:
+            yield f"{pattern.id}: is AI Toolkit's and has no `seen`"
+    dated = [(item.id, item.seen) for item in knowledge.patterns]
+    for name, seen in [*dated, *((item.path, item.seen) for item in knowledge.settings)]:
+        if seen and seen.until and seen.until < seen.since:
+            yield f"{name}: seen until before it was seen from"
 
 
 def _needed(knowledge: Knowledge) -> Iterator[str]:
@@ -172,6 +200,8 @@ def _needed(knowledge: Knowledge) -> Iterator[str]:
         yield f"{entry.what}.{entry.id}.explain"
     for remedy in knowledge.remedies:
         yield from _remedy_keys(remedy)
+    for regression in knowledge.regressions:
+        yield from (f"regression.{regression.id}.{part}" for part in ("what", "when", "do"))
 
 
 def _remedy_keys(remedy: Remedy) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, Item, ScanResult, Stage
 from postmortem.scan.lexicon import Lexicon
 from postmortem.text import LogText
-from postmortem.timeline import ends, frames, ooms, rates, steps
+from postmortem.timeline import clock, ends, frames, ooms, rates, steps
 from postmortem.timeline.split import split
 
 SAMPLING = "sampling"
@@ -43,14 +43,19 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
     saves = tuple(n for n in (_number(e, "step") for e in _all(items, "saving")) if n is not None)
     silent = end.outcome in ("incomplete", "killed")
     placement = steps.place(items, name, start, died=died, silent=silent, done=saves)
-    found = ooms.collect(items, name, stages, placement, end, lexicon)
+    first = start if _start_known(items, scanned) else None
+    found = ooms.collect(items, name, stages, placement, end, lexicon, first)
     last_stage = stages[-1].phase if stages else "unknown"
     end = ends.settle(end, found, main)
     skipped = {oom.step for oom in found if oom.caught and oom.phase == "training_step"}
     caught = sum(1 for oom in found if oom.caught and oom.phase == "training_step")
-    end_phase, end_step = _at_end(end, items, name, stages, placement, lexicon)
+    started = clock.first_stamp(items)
+    slow = rates.step_times(main)
+    whole = items[-1] is scanned.items[-1]
+    end_phase, end_step = _at_end(end, items, name, stages, placement, lexicon, first)
     last_bar = placement.last_bar
-    done = max(0, (last_bar or 0) - start + (1 if main and main[-1].last_proven and not placement.excerpt else 0))
+    at_work = last_bar if placement.excerpt else placement.death_step
+    done = max(0, (at_work or 0) - start)
     good = max(0, done - caught)
     if main and last_bar == main[-1].total:
         good = max(0, last_bar - start - caught)
@@ -77,9 +82,14 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         save_steps=saves,
         sample_steps=_sample_steps(stages, main),
         last_saved_step=_last_saved(items),
-        step_times=rates.step_times(main),
+        last_saved=_path(next(_all(items[::-1], "saved_checkpoint"), None)),
+        resumed_from=_path(_first(items, "resume_from")),
+        job_id=_job_id(items),
+        step_times=slow if slow is not None and slow.lasting else None,
+        slow_stretch=slow if slow is not None and not slow.lasting else None,
         buffered=placement.buffered,
         bar_counts_completed=placement.counts_completed,
+        bar_proves_count=placement.proves_count,
         skips_confirmed=placement.confirmed,
         excerpt_bars=placement.excerpt,
         resumed=resumed is not None,
@@ -89,6 +99,10 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         end_frame=frames.innermost_own(end.traceback) if end.traceback else None,
         main_bar_place=main[-1].last_place if main else None,
         main_bar_text=_bar_text(main[-1]) if main else LogText(""),
+        closing=tuple(i for i in items if isinstance(i, Event) and i.role in ("kill", "crash", "exit", "stop"))[-8:],
+        started=started,
+        last_text=scanned.last_text if whole else LogText(""),
+        pace=clock.pace(items, stages, name, started, scanned.last_stamp if whole else None),
     )
 
 
@@ -107,15 +121,33 @@ def _unquoted(items: list[Item]) -> list[Item]:
 
 
 def _at_end(
-    end: End, items: list[Item], name: str | None, stages: Sequence[Stage], placement: steps.Placement, lexicon: Lexicon
+    end: End,
+    items: list[Item],
+    name: str | None,
+    stages: Sequence[Stage],
+    placement: steps.Placement,
+    lexicon: Lexicon,
+    start: int | None,
 ) -> tuple[str, int | None]:
     """The phase and step at which the attempt ended."""
     if end.event is not None:
         phase = end.event.phase or ooms.phase_at(end.event.place, end.traceback, stages, lexicon)
-        return phase, ooms.step_at(end.event.place, phase, items, name, stages, placement, fatal=True)
+        return phase, ooms.step_at(end.event.place, phase, items, name, stages, placement, fatal=True, start=start)
     phase = stages[-1].phase if stages else "unknown"
     last = items[-1].last_place if isinstance(items[-1], BarSpan) else items[-1].place
-    return phase, ooms.step_at(last, phase, items, name, stages, placement, fatal=True)
+    return phase, ooms.step_at(last, phase, items, name, stages, placement, fatal=True, start=start)
+
+
+def _start_known(items: Sequence[Item], scanned: ScanResult) -> bool:
+    """Whether the log says at which step the attempt starts: a resume names it, and a whole log without one is new.
+
+    Where the head of an AI Toolkit log is missing, the resume may have stood there.
+    """
+    if _first(items, "resume_step"):
+        return True
+    headed = any(_first(items, what) for what in ("job_count", "process_count", "job_banner"))
+    foreign = any(trainer != "ai-toolkit" for trainer in scanned.trainers)
+    return (headed or foreign) and not _first(items, "resume_from")
 
 
 def _bar_text(span: BarSpan) -> LogText:
@@ -143,6 +175,15 @@ def _last_saved(items: Sequence[Item]) -> int | None:
     return found
 
 
+def _path(event: Event | None) -> LogText | None:
+    return event.groups.get("path") if event else None
+
+
+def _job_id(items: Sequence[Item]) -> LogText | None:
+    event = _first(items, "job_id")
+    return event.groups.get("id") if event else None
+
+
 def _number(event: Event | None, group: str) -> int | None:
     text = event.groups.get(group) if event else None
     digits = text.reveal() if text else ""
@@ -167,14 +208,17 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
             if steps.is_main(item, name):
                 trained = True
                 count = item.last_n
-                yield Stage(item.last_place, "training_step", "bar_main", item.description, item.last_n)
+                yield Stage(
+                    item.last_place, "training_step", "bar_main", item.description, item.last_n, item.place.stamp
+                )
             elif item.phase:
                 phase = item.phase
                 if phase == SAMPLING:
                     phase = "mid_sampling" if trained else "baseline_sampling"
                 elif phase == "cache_latents" and told == "cache_text_embeddings":
                     phase = told  # for two months the bar of the text embeddings was called like the latents' one
-                yield Stage(item.last_place, phase, item.event or "bar", item.description, count if trained else None)
+                at = count if trained else None
+                yield Stage(item.last_place, phase, item.event or "bar", item.description, at, item.place.stamp)
         elif isinstance(item, Event) and item.role == "marker" and item.phase:
             phase = item.phase
             if phase == SAMPLING:
@@ -224,10 +268,8 @@ def _last_completed(
     if not main or placement.last_bar is None:
         return None
     last = main[-1]
-    offset = 0 if placement.counts_completed else 1
-    step = last.last_n + offset if last.last_proven and last.last_n < last.total else last.last_n + offset - 1
-    if placement.excerpt:
-        step = last.last_n - 1
+    at_work = last.last_n if placement.excerpt or placement.death_step is None else placement.death_step
+    step = min(at_work, last.total) - 1
     while step >= start and step in skipped:
         step -= 1
     return step if step >= start else None

@@ -75,8 +75,9 @@ def collect(
     placement: steps.Placement,
     end: End,
     lexicon: Lexicon,
+    start: int | None,
 ) -> tuple[Oom, ...]:
-    """All OOM events among `items`, in the order of the log."""
+    """All OOM events among `items`, in the order of the log; `start` is the attempt's first step, where it is known."""
     found: list[Oom] = []
     banner = 0
     aborted = False
@@ -120,7 +121,7 @@ def collect(
     if len(clusters) > MAX_CLUSTERS:
         clusters = [*clusters[: MAX_CLUSTERS // 2], *clusters[-MAX_CLUSTERS // 2 :]]
     for cluster in clusters:
-        found.append(_oom(cluster, items, name, stages, placement, end, lexicon))
+        found.append(_oom(cluster, items, name, stages, placement, end, lexicon, start))
     return tuple(sorted(found, key=lambda oom: oom.place.offset))
 
 
@@ -193,6 +194,7 @@ def _oom(
     placement: steps.Placement,
     end: End,
     lexicon: Lexicon,
+    start: int | None,
 ) -> Oom:
     event = cluster.fullest
     first = cluster.events[0]
@@ -202,14 +204,17 @@ def _oom(
         copies = frames.host_copy(cluster.traceback, lexicon)
         kind, resource = ("host_oom", "pinned_host") if copies else (kind, "vram")
     fatal = end.event is not None and any(end.event.place == e.place for e in cluster.events)
+    trace = cluster.traceback or (end.traceback if fatal else None)
+    framed = trace is not None and frames.phase_of(trace, lexicon)[0] is not None
     return Oom(
         place=event.place if len(event.sizes_mib) > len(first.sizes_mib) else first.place,
         pattern=event.pattern,
         phase=phase,
         caught=event.caught or not (fatal or end.outcome in ("failed", "killed", "incomplete")),
-        step=step_at(first.place, phase, items, name, stages, placement, fatal=fatal),
+        step=step_at(first.place, phase, items, name, stages, placement, fatal=fatal, start=start),
         kind=kind,
         resource=resource,
+        placed=framed or bool(event.phase),
         sizes_mib=event.sizes_mib,
         others_mib=event.others_mib,
         device=event.device,
@@ -238,30 +243,23 @@ def step_at(
     placement: steps.Placement,
     *,
     fatal: bool,
+    start: int | None,
 ) -> int | None:
-    """The step in which something at `place` happened. Before the first step that is the step to come."""
+    """The step in which something at `place` happened. Before the first step that is the step to come, `start`."""
     if phase == "unknown":
         return None
     if phase not in TRAINING:
-        return _start(items)
+        return start
     if phase == "training_step":
         if fatal or placement.last_bar is None:
             return placement.death_step
         return _count_at(place, items, name)
     for stage in reversed(stages):
         if stage.phase == phase and stage.place.offset <= place.offset and stage.step is not None:
-            return stage.step
+            # a preview has no number of its own: it is the bar's, which may lag by the step that it is made in
+            lags = phase == "mid_sampling" and not placement.counts_completed
+            return stage.step + 1 if lags and stage.step == placement.last_bar else stage.step
     return placement.last_bar
-
-
-def _start(items: Sequence[Item]) -> int:
-    for item in items:
-        if isinstance(item, Event) and item.event == "resume_step":
-            text = item.groups.get("step")
-            digits = text.reveal() if text else ""
-            if digits.isdecimal() and len(digits) < 13:
-                return int(digits)
-    return 0
 
 
 def _count_at(place: Place, items: Sequence[Item], name: str | None) -> int | None:

@@ -1,4 +1,8 @@
-"""Step times from the bar's own clock, and the point from which they collapsed for good."""
+"""Step times from the bar's own clock, and where they collapsed: for good, or for a while.
+
+The bar's clock stands still while previews and saves run. Buckets of several sizes alternate: then fast steps stand
+among the slow ones, and there is no change. Slow first steps (compiling, filling caches) are no change for the worse.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,12 @@ from postmortem.model import BarSpan, Place, StepTimes
 from postmortem.text import LogText
 
 COLLAPSE = 4.0
-"""How many times slower a step must have become to be called a collapse."""
+"""How many times slower a step must have become to be called a collapse, after few steps."""
+SLOWER = 2.5
+"""The same after STEADY steps on either side; public reports of spills begin at three."""
+STEADY = 20
+WHILE_S = 900.0
+"""Seconds lost from which a slow stretch that passed is worth a word."""
 MIN_SECONDS = 120.0
 MIN_STEPS_BEFORE = 5
 MIN_STEPS_AFTER = 3
@@ -26,10 +35,10 @@ def median(values: list[float]) -> float:
 
 
 def step_times(spans: Sequence[BarSpan]) -> StepTimes | None:
-    """The lasting collapse of step time that the draws show, or None.
+    """The collapse of step time that the draws show, or None.
 
-    Lasting means: every stretch after the change, to the end, is at least COLLAPSE times slower than the
-    median before it. Previews, saves and single slow buckets do not do that.
+    Lasting means: every stretch after the change, to the end, is slower than the median before it by COLLAPSE (or
+    SLOWER, where enough steps show it). One that passed is given where it cost WHILE_S or more.
     """
     points: list[_Point] = []
     for span in spans:
@@ -51,8 +60,12 @@ def _thin(points: list[_Point]) -> list[_Point]:
     return points if stride < 2 else [*points[:-1:stride], points[-1]]
 
 
+_Stretch = tuple[int, float, int, Place, int, BarSpan]
+"""Steps, seconds a step, first step, where it ends, its last count, and its span."""
+
+
 def _collapse(points: list[_Point]) -> StepTimes | None:
-    stretches = [
+    stretches: list[_Stretch] = [
         (n1 - n0, (t1 - t0) / (n1 - n0), n0, place, n1, span)
         for (n0, t0, _, _), (n1, t1, place, span) in pairwise(points)
         if n1 > n0 and t1 >= t0
@@ -68,13 +81,44 @@ def _collapse(points: list[_Point]) -> StepTimes | None:
         if before_steps < MIN_STEPS_BEFORE:
             continue
         usual = median([stretch[1] for stretch in stretches[:cut]])
-        if usual <= 0 or slowest_after[cut] < COLLAPSE * usual:
+        if usual <= 0 or slowest_after[cut] < SLOWER * usual:
             continue
         after = stretches[cut:]
         steps = sum(stretch[0] for stretch in after)
         spent = sum(stretch[0] * stretch[1] for stretch in after)
+        shown = steps >= STEADY and before_steps >= STEADY
+        if slowest_after[cut] < COLLAPSE * usual and not shown:
+            continue
         if steps >= MIN_STEPS_AFTER and spent >= MIN_SECONDS:
-            _, _, step, place, count, span = after[0]
-            shown = LogText(f"{span.description.reveal()}: {count}/{span.total}")
-            return StepTimes(usual, spent / steps, step, place, shown)
-    return None
+            return _change(after, usual, lasting=True)
+    return _passing(stretches)
+
+
+def _change(slow: Sequence[_Stretch], usual: float, *, lasting: bool) -> StepTimes:
+    steps = sum(stretch[0] for stretch in slow)
+    spent = sum(stretch[0] * stretch[1] for stretch in slow)
+    _, _, step, place, count, span = slow[0]
+    shown = LogText(f"{span.description.reveal()}: {count}/{span.total}")
+    return StepTimes(usual, spent / steps, step, place, shown, slow[-1][4], spent - steps * usual, lasting)
+
+
+def _passing(stretches: Sequence[_Stretch]) -> StepTimes | None:
+    """The dearest run of slow stretches with good steps before and after it."""
+    if len(stretches) < 3:
+        return None
+    usual = median([stretch[1] for stretch in stretches])
+    best: StepTimes | None = None
+    start: int | None = None
+    for index, stretch in enumerate(stretches):
+        slow = usual > 0 and stretch[1] >= COLLAPSE * usual
+        if slow and start is None:
+            start = index
+        if start and not slow:
+            run = stretches[start:index]
+            if sum(one[0] for one in run) >= MIN_STEPS_AFTER:
+                change = _change(run, usual, lasting=False)
+                if change.lost_s >= WHILE_S and (best is None or change.lost_s > best.lost_s):
+                    best = change
+        if not slow:
+            start = None
+    return best

@@ -17,6 +17,8 @@ from postmortem.model import BarSpan, Event, Item
 
 MAX_UNPROVEN = 20_000
 MAX_SUSPECTS = 12
+SURE = 5
+"""Steps that the bar must have passed before its way of counting is proven."""
 DENSE = 1.5
 """Draws a step of a bar that nobody thinned out: a finished step is drawn twice."""
 
@@ -32,6 +34,8 @@ class Placement(msgspec.Struct, frozen=True):
     buffered: bool
     excerpt: bool
     counts_completed: bool
+    proves_count: bool = False
+    """Whether the bar itself shows how it counts, so that this is no default."""
 
 
 def main_description(items: Sequence[Item], job_name: str | None) -> str | None:
@@ -75,15 +79,23 @@ def place(
     # a real bar is redrawn over a carriage return; draws on lines of their own were rewritten by somebody
     rewritten = not any(span.redrawn for span in spans) and draws < DENSE * (passed + 2)
     excerpt = rewritten or spans[0].first_n > start_step or 2 * draws < passed + 1
-    counts_completed = not (not excerpt and last.start_proofs > 1)
+    # a bar that lags by one is drawn again at its first count once that step is over, with or without a postfix
+    counts_completed = excerpt or not (last.start_said > 1 or last.start_blank > 1)
     offset = 0 if counts_completed else 1
+    # with no step lost, a bar that counts the step at work as done would have been drawn twice at its first count
+    plain = not excerpt and not banners and last.start_proofs == 1 and passed >= SURE and not last.unproven
     death = _death(last, start_step, offset, excerpt=excerpt, aborted=aborted, done=done)
 
     def found(steps: Sequence[int | None], *, extra: Sequence[int] = (), confirmed: bool, buffered: bool) -> Placement:
-        return Placement(tuple(steps), tuple(extra), last.last_n, death, confirmed, buffered, excerpt, counts_completed)
+        return Placement(
+            *(tuple(steps), tuple(extra), last.last_n, death, confirmed, buffered, excerpt, counts_completed),
+            proves_count=not counts_completed or plain,
+        )
 
     if not excerpt:
         counts = [count + offset for count in _expand(spans, last.total)]
+        if not counts_completed:
+            counts = [*_first_skips(last), *counts]
         for steps in _candidates(counts, len(banners), last, offset, death, aborted=aborted, done=done):
             if _counters_fit(banners, steps):
                 return found(steps, confirmed=bool(banners), buffered=_late(items, name, steps))
@@ -102,14 +114,42 @@ def place(
 def _death(last: BarSpan, start_step: int, offset: int, *, excerpt: bool, aborted: bool, done: Sequence[int]) -> int:
     """The step that was at work when the bar was last drawn."""
     if excerpt:
-        return last.last_n + offset
+        return max([last.last_n + offset, *(step + 1 for step in done)])
     if aborted:
         # three skipped and the fourth fatal, counted from the last step that was finished; draws may be missing
-        proven = start_step - 1 if last.proven_n is None else max(start_step - 1, last.proven_n + offset)
+        proven = max(start_step - 1, _proven_step(last, offset))
         if last.last_n + offset <= proven + 4:
             return proven + 4
-    step = last.last_n + offset + (1 if last.last_proven and offset == 0 else 0)
+    proven = last.last_proven and (offset == 0 or _second_done(last))
+    step = min(last.last_n + offset + (1 if proven else 0), last.total)  # a closed bar is drawn once more
     return max(step, max(done) + 1) if done else step
+
+
+def _proven_step(bar: BarSpan, offset: int) -> int:
+    """The last step whose end the bar shows; -1 for none."""
+    if bar.proven_n is None:
+        return -1
+    return bar.proven_n + (offset if bar.proven_n > bar.start_n or _drawn_twice(bar) else 0)
+
+
+def _second_done(bar: BarSpan) -> bool:
+    """Whether a bar that lags has shown the end of the step after its first count, which it draws at that count."""
+    return bar.last_n > bar.start_n or _drawn_twice(bar)
+
+
+def _drawn_twice(bar: BarSpan) -> bool:
+    return bar.start_blank > 1 or bar.start_proofs > 1 or bar.start_said > 2
+
+
+def _first_skips(bar: BarSpan) -> list[int]:
+    """Of a bar that lags: which of the two steps that it draws at its first count were dropped, as it has left it.
+
+    A step that ends well draws a new postfix; the first of the two then draws the bar again, dropped or not.
+    """
+    skipped = [bar.start_n] if bar.start_blank > 1 else []
+    if bar.last_n > bar.start_n and bar.start_said and not _drawn_twice(bar):
+        skipped.append(bar.start_n + 1)
+    return skipped
 
 
 def _candidates(

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from postmortem.knowledge.schema import Activations, Knowledge, LoadStep, MemoryEncoder, MemoryRule, VaePeak
+from postmortem.knowledge.memory_schema import Activations, LoadStep, MemoryEncoder, MemoryRule, VaePeak
+from postmortem.knowledge.schema import Knowledge
 from postmortem.vram.job import Batch, Job, Preview, Refusal
 
 GIB = 1024.0

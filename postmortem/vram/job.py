@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from postmortem.knowledge.schema import Knowledge, MemoryEncoder, MemoryModel, MemoryVae
+from postmortem.knowledge.memory_schema import MemoryEncoder, MemoryModel, MemoryVae
+from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Bucket, JobConfig
 
 _BITS = re.compile(r"(\d+)")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from postmortem.cli.main import with_default
+from tests.intake.test_jobdb import database
 from tests.simulate import config, finished, head, training
 
 FAILING = head(config()) + training(400, {0, 1, 2, 3})
@@ -109,6 +110,20 @@ def test_a_damaged_config_beside_a_good_log_is_a_warning(tmp_path: Path) -> None
     assert done.returncode == 1
     assert "config_damaged" in [item["id"] for item in report["warnings"]]
     assert report["config"]["sources"] == ["log"]
+
+
+def test_the_uis_database_may_be_named(log: Path, tmp_path: Path) -> None:
+    path = database(tmp_path / "elsewhere" / "jobs.db", {"name": "mugs", "status": "completed"})
+    for arguments, stdin in (([str(log)], None), ([], log.read_bytes())):
+        done = postmortem(*arguments, "--db", str(path), "--format", "json", stdin=stdin)
+        assert done.returncode == 1
+        assert "db_status_differs" in [item["id"] for item in json.loads(done.stdout)["warnings"]]
+
+
+def test_a_database_that_the_user_names_must_be_one(log: Path, tmp_path: Path) -> None:
+    for path in (log, tmp_path, tmp_path / "none.db"):
+        done = postmortem(str(log), "--db", str(path))
+        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (3, b"", 1)
 
 
 @pytest.mark.parametrize(

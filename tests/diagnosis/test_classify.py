@@ -99,3 +99,29 @@ def test_a_consequence_in_a_fragment_proves_nothing(run: Analyse) -> None:
     part = run(training(40, []) + "Error running job: 'exp_avg'\n").diagnosis
     assert whole.kind == "not_memory"
     assert (part.kind, part.confidence) == ("unknown", "low")
+
+
+TRACE = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/ai-toolkit/run.py", line 120, in main\n'
+    "    job.run()\n"
+    "{}"
+    f"torch.OutOfMemoryError: {SIZES}\n"
+)
+
+
+def test_a_traceback_that_names_no_place_leaves_the_phase_inferred(run: Analyse) -> None:
+    start = head(config()) + TABLE + "Generating baseline samples before training\n" + f"Error running job: {SIZES}\n"
+    inside = '  File "/opt/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line 2481, in run\n    self.sample(self.step_num)\n'
+    named, bare = run(start + TRACE.format(inside)).diagnosis, run(start + TRACE.format("")).diagnosis
+    assert (named.phase, named.confidence) == ("baseline_sampling", "high")
+    assert (bare.phase, bare.confidence) == ("baseline_sampling", "medium")
+
+
+def test_good_steps_are_not_known_for_certain_without_a_bar(run: Analyse) -> None:
+    step = '  File "/opt/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line 2625, in run\n    loss_dict = self.hook_train_loop(batch_list)\n'
+    error = f"Error running job: {SIZES}\n" + TRACE.format(step)
+    seen = run(head(config()) + TABLE + training(400, [], until=2) + error).diagnosis
+    unseen = run(head(config()) + TABLE + error).diagnosis
+    assert (seen.class_, seen.confidence) == ("early_step", "high")
+    assert (unseen.class_, unseen.confidence) == ("early_step", "medium")

@@ -9,7 +9,7 @@ import pytest
 
 from postmortem.knowledge import yaml_loader
 from postmortem.knowledge.load import KnowledgeError, load
-from postmortem.knowledge.schema import Examples, Knowledge
+from postmortem.knowledge.schema import Examples, Knowledge, Seen
 from postmortem.selftest import problems
 
 
@@ -32,6 +32,20 @@ def test_an_example_that_stops_matching_is_found(knowledge: Knowledge) -> None:
 def test_missing_examples_and_sources_are_found(knowledge: Knowledge) -> None:
     assert any("no example" in problem for problem in broken(knowledge, examples=Examples(match=())))
     assert any("no source" in problem for problem in broken(knowledge, source=" "))
+
+
+def test_a_wording_of_the_toolkit_says_when_it_was_seen(knowledge: Knowledge) -> None:
+    toolkit = next(item for item in knowledge.patterns if item.id == "toolkit.oom_skip")
+    assert toolkit.seen is not None
+
+    def with_seen(seen: Seen | None) -> list[str]:
+        changed = msgspec.structs.replace(toolkit, seen=seen)
+        patterns = tuple(changed if item is toolkit else item for item in knowledge.patterns)
+        return problems(msgspec.structs.replace(knowledge, patterns=patterns))
+
+    assert with_seen(None) == ["toolkit.oom_skip: is AI Toolkit's and has no `seen`"]
+    backwards = Seen(toolkit.seen.since, toolkit.seen.since.replace(year=2020))
+    assert with_seen(backwards) == ["toolkit.oom_skip: seen until before it was seen from"]
 
 
 def test_two_entries_that_claim_one_line_are_found(knowledge: Knowledge) -> None:

@@ -77,3 +77,12 @@ def test_placeholders_are_filled_and_log_text_is_harmless(knowledge: Knowledge) 
     )
     assert shown == "a.yaml says train.steps = 1, but the run used 2."
     assert "{" not in texts("headline.gpu_oom.early_step", {"good_steps": 3})
+
+
+def test_every_word_on_what_is_safe_is_there(knowledge: Knowledge) -> None:
+    for name in ("folder_step", "folder_final", "log_step", "log_final", "log_bare", "nothing"):
+        assert has(knowledge, f"word.safe.{name}")
+    for name in ("checkpoint_torn", "checkpoint_empty", "optimizer_missing", "optimizer_torn"):
+        assert has(knowledge, f"warning.{name}")
+    for name in ("running", "completed", "stopped"):
+        assert has(knowledge, f"warning.db_{name}")

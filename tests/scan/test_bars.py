@@ -63,3 +63,16 @@ def test_samples_stay_bounded_and_keep_the_last() -> None:
 def test_clock_forms() -> None:
     assert seconds(b"01:02") == 62
     assert seconds(b"129:29:00") == 129 * 3600 + 29 * 60
+
+
+def test_a_redraw_without_a_postfix_proves_no_step() -> None:
+    span = fold((0, ""), (0, ""), (1, ""), (1, "a")).take()
+    assert span is not None
+    assert span.unproven == ((0, 1),)
+    assert (span.start_blank, span.start_said, span.start_proofs) == (2, 0, 0)
+
+
+def test_draws_at_the_first_count_are_told_apart() -> None:
+    span = fold((8, ""), (8, "a"), (8, "a"), (8, "b"), (9, "b")).take()
+    assert span is not None
+    assert (span.start_blank, span.start_said, span.start_proofs) == (1, 3, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.scan import Lexicon
@@ -81,6 +81,7 @@ def test_an_endless_line_is_read_only_in_part_and_counted(lexicon: Lexicon) -> N
 
 
 @given(st.integers(0, 40), st.integers(0, 3000), st.integers(1, 7000))
+@settings(deadline=None)
 def test_returns_at_the_edge_of_a_chunk_still_cut(lexicon: Lexicon, frames: int, width: int, size: int) -> None:
     data = b"start\n" + b"".join(b"\rpart %d " % number + b"x" * width for number in range(frames)) + b"\nend\n"
     chunks = [data[at : at + size] for at in range(0, len(data), size)]

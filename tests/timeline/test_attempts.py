@@ -122,12 +122,13 @@ def test_step_time_collapse_without_an_error(run: Analyse) -> None:
         lines.append(
             f"mugs: {n}%|#| {n}/100 [{clock // 60:02d}:{clock % 60:02d}<10:00, 60.0s/it, lr: 1.0e-04 loss: 1.{n:03d}]\n"
         )
-    analysis = run(head(config()) + "".join(lines))
+    windows = head(config(datasets__folder_path="D:\\mugs"))
+    analysis = run(windows + "".join(lines))
     assert analysis.diagnosis.kind == "vram_spill"
     assert analysis.attempt.step_times is not None
     assert analysis.attempt.step_times.from_step == 40
     assert analysis.attempt.step_times.after_s == pytest.approx(60)
-    steady = run(head(config()) + "".join(lines[:40]))
+    steady = run(windows + "".join(lines[:40]))
     assert steady.attempt.step_times is None
 
 
@@ -136,3 +137,16 @@ def test_another_job_in_the_input_is_named(run: Analyse) -> None:
     log = head(config()) + PREVIEW + f"Error running job: {SIZES}\n" + second + training(60, [], name="cups")
     told = [notice for notice in run(log + finished("cups")).warnings if notice.id == "other_job"]
     assert [(notice.values["attempt"], notice.values["outcome"]) for notice in told] == [(2, "completed")]
+
+
+def test_the_first_step_is_not_known_where_a_resume_may_be_missing(run: Analyse) -> None:
+    """A log without its head may have resumed; one that names a resume without its step did."""
+    load = "Loading ZImage model\nLoading transformer\n"
+    error = "Error running job: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n"
+    whole = head(config()) + error
+    resumed = head(config()) + "#### IMPORTANT RESUMING FROM output/mugs/mugs_000000250.safetensors ####\n"
+    found = "Found step 250 in metadata, starting from there\n"
+    assert run(whole).diagnosis.step == 0
+    assert run(load + error).diagnosis.step is None
+    assert run(resumed + error).diagnosis.step is None
+    assert run(resumed + found + error).diagnosis.step == 250

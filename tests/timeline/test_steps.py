@@ -78,3 +78,49 @@ def test_banners_held_back_together_have_no_step_of_their_own(run: Analyse) -> N
         + "Error running job: OOM during training step 3 times in a row, aborting training\n"
     )
     assert [oom.step for oom in run(log).attempt.ooms] == [None, None, None, None, 5]
+
+
+def lagging(total: int, skipped: set[int], *, start: int = 0, until: int | None = None, quiet: bool = False) -> str:
+    """Training before 2026-08-21: the bar shows the step just run. `quiet`: the UI's logger holds its moves back."""
+    out = [bar("mugs", start, total, 0, "")]
+    postfix, n = "", start
+    for step in range(start, total if until is None else until):
+        elapsed = 2 * (step - start + 1)
+        if step in skipped:
+            row = next(back for back in (1, 2, 3) if step - back not in skipped)
+            out.append(BANNER.format(row))
+        else:
+            postfix = f", lr: 1.0e-04 loss: {0.3 + step / 100000:.5f}"
+            out.append(bar("mugs", n, total, elapsed, postfix))
+        n = step
+        if not quiet or step == start:
+            out.append(bar("mugs", n, total, elapsed, postfix))
+    return "".join([*out, bar("mugs", n, total, elapsed, postfix)] if until is None else out)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sets(st.integers(20, 30), max_size=6).map(runs_of_at_most_three), st.sampled_from([0, 20]), st.booleans())
+def test_a_bar_that_lags_by_one_places_every_skip(run: Analyse, skipped: set[int], start: int, quiet: bool) -> None:
+    shifted = {step - 20 + start for step in skipped}
+    resume = f"Found step {start} in metadata, starting from there\n" if start else ""
+    log = START + resume + lagging(start + 40, shifted, start=start, quiet=quiet)
+    analysis = run(log + finished())
+    assert [oom.step for oom in analysis.attempt.ooms] == sorted(shifted)
+    assert analysis.attempt.good_steps == 40 - len(shifted)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 30), st.booleans())
+def test_a_bar_that_lags_by_one_tells_the_step_of_death(run: Analyse, step: int, quiet: bool) -> None:
+    error = "Error running job: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n"
+    analysis = run(START + lagging(60, set(), until=step, quiet=quiet) + error)
+    assert (analysis.diagnosis.step, analysis.attempt.good_steps) == (step, step)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 30), st.booleans())
+def test_a_bar_that_lags_by_one_tells_the_four_of_an_abort(run: Analyse, first: int, quiet: bool) -> None:
+    log = START + lagging(60, set(range(first, first + 3)), until=first + 3, quiet=quiet)
+    analysis = run(f"{log}\nError running job: OOM during training step 3 times in a row, aborting training\n")
+    assert [oom.step for oom in analysis.attempt.ooms] == list(range(first, first + 4))
+    assert analysis.attempt.good_steps == first

@@ -1,0 +1,111 @@
+"""Print how much memory the command takes for logs of growing size on standard input; nothing here fails a test.
+
+python benchmarks/memory.py [--megabytes 2 200 2000] [--form bars quoted docker json utf16 html]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+
+from tests.simulate import bar, buckets, config, head
+
+PIECE = 1 << 20
+
+
+def bars(size: int) -> Iterator[str]:
+    """A run of about `size` characters that is nothing but its bar, with a fatal error at its end."""
+    total = 99_999_999
+    yield head(config(train__steps=total)) + buckets({"512x512": 40, "1024x1024": 12})
+    made = first = 0
+    while made < size:
+        rows: list[str] = []
+        for step in range(first, first + 2000):
+            postfix = f", lr: 1.0e-04 loss: {0.3 + step % 7919 / 100000:.5f}"
+            rows.append(bar("mugs", step, total, 2 * step, postfix) + bar("mugs", step + 1, total, 2 * step, postfix))
+        piece = "".join(rows)
+        first += 2000
+        made += len(piece)
+        yield piece
+    yield "\nError running job: CUDA error: out of memory\n"
+
+
+def lines(change: Callable[[str], str]) -> Callable[[int], Iterator[str]]:
+    """The same with a draw a line, and each line changed."""
+
+    def form(size: int) -> Iterator[str]:
+        for piece in bars(size):
+            text = piece.replace("\r", "\n")
+            yield "".join(change(line) + "\n" for line in text.split("\n"))
+
+    return form
+
+
+FORMS: dict[str, Callable[[int], Iterator[str]]] = {
+    "bars": bars,
+    "quoted": lines(lambda line: "> " + line),
+    "docker": lines(lambda line: "2026-02-03T04:05:06.123456789Z " + line),
+    "json": lines(lambda line: json.dumps({"log": line + "\n", "stream": "stderr"})),
+    "html": lines(lambda line: line.replace("<", "&lt;").replace('"', "&quot;")),
+    "indented": lines(lambda line: "    " + line),
+    "one line": lambda size: (piece.replace("\n", "\r") for piece in bars(size)),
+    "no breaks": lambda size: (re.sub(r"[\r\n]", " ", piece) for piece in bars(size)),
+    "plain text": lines(lambda line: "Loaded a file and went on with the next one"),
+    "events": lines(lambda line: "Error running job: CUDA out of memory. Tried to allocate 2.00 MiB."),
+}
+
+
+def peak_mib(form: str, size: int, encoding: str = "utf-8") -> tuple[float, float]:
+    """(peak resident memory in MiB, seconds) of the command reading `size` characters of `form` from a pipe."""
+    command = [sys.executable, str(pathlib.Path(__file__)), "--child"]
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None and child.stdout is not None
+        for piece in FORMS[form](size):
+            child.stdin.write(piece.encode(encoding))
+        child.stdin.close()
+        kib = int(child.stdout.read().split()[-1])
+    return kib / 1024, time.perf_counter() - started
+
+
+def child() -> None:
+    """Run the command on standard input, then print this process's peak."""
+    import contextlib
+    import io
+
+    from postmortem.cli.main import run
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        run(["analyze", "-", "--format", "json", "-o", "/dev/null"])
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[2, 200, 2000])
+    parser.add_argument("--form", nargs="+", choices=FORMS, default=["bars"])
+    parser.add_argument("--encoding", default="utf-8")
+    parser.add_argument("--child", action="store_true")
+    options = parser.parse_args()
+    if options.child:
+        return child()
+    for form in options.form:
+        for megabytes in options.megabytes:
+            mib, seconds = peak_mib(form, megabytes * 1_000_000, options.encoding)
+            print(
+                f"{form:12} {options.encoding:10} {megabytes:6} MB  peak {mib:7.1f} MiB  {seconds:6.1f} s", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Which folder is meant, and what of AI Toolkit's lies in it: logs oldest first, configs most trusted first.
+
+Nothing is opened here but directories. A link that leads out of the run folder is passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from postmortem.intake.errors import IntakeError
+from postmortem.text import printable
+
+CONFIG_NAMES = (".job_config.json", "config.yaml", "config.yml", "config.json")
+LOG_NAMES = ("log.txt",)
+OLD_LOG = re.compile(r"(\d{1,6})_log\.txt")
+MAX_OLD_LOGS = 50
+MAX_ENTRIES = 20_000
+"""Entries of one folder that are looked at."""
+MAX_NAMED = 5
+"""Run folders that an error names."""
+_LOOSE = (".log", ".txt")
+_CONFIGS = (".yaml", ".yml", ".json")
+_OF_A_RUN = re.compile(
+    r"(?i).+\.(?:safetensors|pt|jpe?g|png|webp|mp4|wav|mp3|flac)|loss_log\.db|pid\.txt|\.job_config\.json"
+)
+"""Files of a run folder that are no log: who gives one means the run."""
+_TOOLKIT = "ai-toolkit"
+"""The checkout's folder in AI Toolkit's own image (/app/ai-toolkit) and on rented machines (/workspace/ai-toolkit)."""
+
+
+class RunFolder(msgspec.Struct, frozen=True):
+    """The files of one run: logs as (the name that evidence cites, path), oldest first, and config files."""
+
+    path: Path
+    logs: tuple[tuple[str, Path], ...]
+    configs: tuple[Path, ...]
+
+
+def open_folder(path: Path) -> RunFolder:
+    """The run that `path` means: a run folder, a folder inside one, or one that holds a single run.
+
+    Raises IntakeError when there is no run, or more than one, and OSError.
+    """
+    run = _run_in(path)
+    if run is not None:
+        return run
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100  (resolve would follow links)
+    within = absolute.name == "logs" or not _entries(path, _LOOSE)
+    if within and (found := _run_in(absolute.parent)) is not None:
+        return found
+    for root in (path, path / _TOOLKIT):
+        if (root / "run.py").is_file() and (root / "output").is_dir():
+            return _only_run(root / "output", path)
+    return _only_run(path, path)
+
+
+def run_of(path: Path) -> Path | None:
+    """The run folder that a file such as a checkpoint or a preview lies in; None for any other file."""
+    if not _OF_A_RUN.fullmatch(path.name):
+        return None
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100
+    return next((folder for folder in absolute.parents[:2] if _run_in(folder) is not None), None)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether `folder` is more than a place where somebody keeps a log: it holds what only a run leaves."""
+    return (folder / "samples").is_dir() or (folder / CONFIG_NAMES[0]).is_file()
+
+
+def inside(folder: Path, entry: Path) -> bool:
+    """Whether `entry` is no link, or one that stays in `folder`."""
+    try:
+        return not entry.is_symlink() or entry.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):
+        return False
+
+
+def configs_in(folder: Path) -> tuple[Path, ...]:
+    """The job configs of a run folder, most trusted first."""
+    found = []
+    for name in CONFIG_NAMES:
+        candidate = folder / name
+        if _is_file(folder, candidate):
+            found.append(candidate)
+    return tuple(found)
+
+
+def natural(name: str) -> list[tuple[bool, int, str]]:
+    """A key that sorts as people count: run_2 before run_10."""
+    parts = re.split(r"([0-9]{1,18})", name)
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
+
+
+def _run_in(folder: Path) -> RunFolder | None:
+    """`folder` as a run folder, if AI Toolkit's logs lie in it."""
+    logs: list[tuple[str, Path]] = []
+    old = folder / "logs"
+    if old.is_dir() and inside(folder, old):
+        numbered = sorted(
+            (int(found[1]), entry)
+            for entry in _listed(old)
+            if (found := OLD_LOG.fullmatch(entry.name)) and _is_file(folder, entry) and entry.stat().st_size
+        )
+        logs.extend((f"logs/{entry.name}", entry) for _, entry in numbered[-MAX_OLD_LOGS:])
+    newest = folder / LOG_NAMES[0]
+    if _is_file(folder, newest):
+        logs.append((newest.name, newest))
+    return RunFolder(folder, tuple(logs), configs_in(folder)) if logs else None
+
+
+def _only_run(folder: Path, given: Path) -> RunFolder:
+    """The one run below `folder`, else the one loose log in it."""
+    shown = printable(str(given))[:300]
+    runs = [run for entry in _listed(folder) if _is_folder(entry) and (run := _run_in(entry)) is not None]
+    if len(runs) == 1:
+        return runs[0]
+    if runs:
+        names = sorted((run.path.name for run in runs), key=natural)
+        listed = ", ".join(printable(name)[:80] for name in names[:MAX_NAMED])
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        raise IntakeError(f"{shown}: holds {len(names)} run folders ({listed}{more}); give one of them")
+    loose = _entries(folder, _LOOSE)
+    if len(loose) == 1:
+        return RunFolder(folder, ((loose[0].name, loose[0]),), configs_in(folder) or _only_config(folder))
+    if loose:
+        names = [printable(entry.name)[:80] for entry in loose[:3]]
+        raise IntakeError(f"{shown}: several logs and no log.txt ({', '.join(names)}…); give one of them")
+    raise IntakeError(f"{shown}: no log.txt in this folder; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
+
+
+def _only_config(folder: Path) -> tuple[Path, ...]:
+    """A config under a name of the user's own, if nothing else in the folder can be one."""
+    found = _entries(folder, _CONFIGS)
+    return tuple(found) if len(found) == 1 else ()
+
+
+def _entries(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    return sorted(entry for entry in _listed(folder) if entry.suffix in suffixes and _is_file(folder, entry))
+
+
+def _listed(folder: Path) -> Iterator[Path]:
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count >= MAX_ENTRIES:
+                return
+            yield Path(entry.path)
+
+
+def _is_file(folder: Path, entry: Path) -> bool:
+    try:
+        return stat.S_ISREG(entry.stat().st_mode) and inside(folder, entry)
+    except OSError:
+        return False
+
+
+def _is_folder(entry: Path) -> bool:
+    try:
+        return stat.S_ISDIR(entry.lstat().st_mode)
+    except OSError:
+        return False

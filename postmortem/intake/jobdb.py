@@ -1,0 +1,135 @@
+"""`aitk_db.db`, in which AI Toolkit's UI keeps its jobs: a second witness for how a run ended and with which config.
+
+It lies in the toolkit's folder, and runs by default in `output/JOB` below that. It may be in use, or come from a
+stranger: it is read without a lock, within limits, and damage makes it no witness.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from postmortem.intake.errors import IntakeError
+from postmortem.model import JobDatabase, JobRow
+from postmortem.text import LogText, printable
+
+NAME = "aitk_db.db"
+LEVELS = 3
+"""Folders above the run's that may be the toolkit's: TRAINING_FOLDER/JOB, with one more in between."""
+MAX_BYTES = 256 * 1024 * 1024
+MAX_ROWS = 2_000
+MAX_NAME = 1_000
+MAX_INFO = 20_000
+MAX_CONFIG = 2_000_000
+MAX_TEXT = 64 * 1024 * 1024
+"""Characters of all jobs together."""
+MAX_INSTRUCTIONS = 50_000_000
+"""Of SQLite's virtual machine, a few seconds of work; a real database needs far less."""
+_MAGIC = b"SQLite format 3\0"
+_IS_TABLE = "SELECT count(*) FROM sqlite_master WHERE name = 'Job' AND type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
+_COLUMNS = {"id": MAX_NAME, "name": MAX_NAME, "status": 40, "info": MAX_INFO, "job_config": MAX_CONFIG + 1}
+_NUMBERS = ("step", "total_steps")
+
+
+def find(folder: Path, *, climb: bool = True) -> Path | None:
+    """The database of the toolkit that `folder`, a run folder, belongs to; None when there is none."""
+    absolute = Path(os.path.abspath(folder))  # noqa: PTH100  (as the user sees it: `output` may be a link to a volume)
+    for place in (absolute, *absolute.parents[: LEVELS if climb else 0]):
+        candidate = place / NAME
+        try:
+            if candidate.is_file() and not candidate.is_symlink():
+                return candidate
+        except OSError:
+            continue
+    return None
+
+
+def read(path: Path) -> JobDatabase:
+    """The jobs in the database; an empty and damaged one where it cannot be read."""
+    name = printable(path.name)[:100]
+    try:
+        with _opened(path) as database:
+            return JobDatabase(name, tuple(_rows(database)))
+    except (OSError, sqlite3.Error, UnicodeError, ValueError):
+        return JobDatabase(name, damaged=True)
+
+
+def read_named(path: Path) -> JobDatabase:
+    """The database that the user named. Raises IntakeError where it is none."""
+    shown = printable(str(path))[:300]
+    try:
+        if not path.is_file():
+            raise IntakeError(f"{shown}: not a file; give the UI's {NAME}")
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except OSError as error:
+        raise IntakeError(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+    found = read(path)
+    if head != _MAGIC or found.damaged:
+        raise IntakeError(f"{shown}: not a database of AI Toolkit's jobs, or a damaged one; give the UI's {NAME}")
+    return found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database without a lock; with its write-ahead log, where there is one, a copy of both."""
+    log = path.with_name(path.name + "-wal")
+    parts = [path, *([log] if log.is_file() and not log.is_symlink() and log.stat().st_size else [])]
+    if sum(part.stat().st_size for part in parts) > MAX_BYTES:
+        raise ValueError("too large")
+    if len(parts) == 1:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            yield _limited(database)
+        return
+    with tempfile.TemporaryDirectory(prefix="postmortem-") as copies:
+        for part in parts:
+            shutil.copyfile(part, Path(copies) / part.name)
+        with closing(sqlite3.connect(Path(copies) / path.name)) as database:
+            yield _limited(database)
+
+
+def _limited(database: sqlite3.Connection) -> sqlite3.Connection:
+    database.set_progress_handler(lambda: 1, MAX_INSTRUCTIONS)
+    database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    database.execute("PRAGMA trusted_schema = OFF")
+    return database
+
+
+def _rows(database: sqlite3.Connection) -> Iterator[JobRow]:
+    """The jobs, the newest first (AI Toolkit adds columns now and then, and never takes one away)."""
+    if database.execute(_IS_TABLE).fetchone() != (1,):
+        raise ValueError("no jobs in it")
+    present = {row[1] for row in database.execute("PRAGMA table_info(Job)").fetchall()}
+    if not {"id", "name"} <= present:
+        raise ValueError("no jobs in it")
+    wanted = [f"substr({name}, 1, {limit})" if name in present else "NULL" for name, limit in _COLUMNS.items()]
+    wanted += [name if name in present else "NULL" for name in _NUMBERS]
+    total = 0
+    query = f"SELECT {', '.join(wanted)} FROM Job ORDER BY rowid DESC LIMIT {MAX_ROWS}"  # noqa: S608  (our own names)
+    for row in database.execute(query):
+        texts = [value if isinstance(value, str) else "" for value in row[:5]]
+        total += sum(map(len, texts))
+        if total > MAX_TEXT:
+            return
+        yield JobRow(
+            id=LogText(texts[0]),
+            name=LogText(texts[1]),
+            status=printable(texts[2]),
+            step=_count(row[5]),
+            total_steps=_count(row[6]),
+            info=texts[3],
+            config=texts[4] if texts[4] and len(texts[4]) <= MAX_CONFIG else None,
+        )
+
+
+def _count(value: Any) -> int | None:
+    """AI Toolkit writes some numbers as text; a column of a number's type makes them numbers again, others do not."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 13:
+        value = int(value)
+    return value if isinstance(value, int) and 0 <= value < 10**12 else None

@@ -1,0 +1,90 @@
+"""The timeline of the report, and how long things took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from postmortem.model import Attempt, Place, Stamp
+from postmortem.report import document as doc
+from postmortem.timeline.clock import elapsed
+
+MAX_TIMELINE = 400
+
+
+def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
+    """Stages, OOMs and the end, in the order of the log, with their times where the lines carry them."""
+    found: list[tuple[int, doc.TimelineItem, Stamp | None]] = []
+    last: tuple[str, str] | None = None
+    for stage in attempt.stages:
+        key = (stage.phase, stage.event)
+        item = doc.TimelineItem(
+            line=stage.place.line, step=stage.step, phase=stage.phase, event=stage.event, text=stage.text
+        )
+        row = (stage.place.offset, item, stage.place.stamp)
+        if key == last and found:
+            found[-1] = row
+        else:
+            found.append(row)
+        last = key
+    for oom in attempt.ooms:
+        event = (
+            "oom_skipped" if oom.caught and oom.phase == "training_step" else "oom_swallowed" if oom.caught else "oom"
+        )
+        found.append(
+            (
+                oom.place.offset,
+                doc.TimelineItem(
+                    line=line_of(oom.place, attempt), step=oom.step, phase=oom.phase, event=event, text=oom.text
+                ),
+                oom.place.stamp,
+            )
+        )
+    end = attempt.end
+    if end.event is not None and not any(oom.place == end.event.place for oom in attempt.ooms):
+        found.append(
+            (
+                end.event.place.offset,
+                doc.TimelineItem(
+                    line=end.event.place.line,
+                    step=attempt.end_step,
+                    phase=attempt.end_phase,
+                    event=end.event.role,
+                    text=end.event.text,
+                ),
+                end.event.place.stamp,
+            )
+        )
+    found.sort(key=lambda row: row[0])
+    times = elapsed((stamp for _, _, stamp in found), attempt.started)
+    kept = [
+        msgspec.structs.replace(item, time=doc.TimePart(elapsed_s=_round(seconds), printed=stamp.text))
+        if stamp is not None
+        else item
+        for (_, item, stamp), seconds in zip(found, times)
+    ]
+    if len(kept) > MAX_TIMELINE:
+        kept = [*kept[: MAX_TIMELINE // 2], *kept[-MAX_TIMELINE // 2 :]]
+    yield from kept
+
+
+def pace(attempt: Attempt) -> doc.PacePart:
+    """How long the run, its phases and its steps took."""
+    times = attempt.pace
+    return doc.PacePart(
+        total_s=_round(times.whole_s),
+        silent_s=_round(times.silent_s),
+        bar_step_s=_round(times.bar_step_s),
+        wall_step_s=_round(times.wall_step_s),
+        phases=[doc.PhaseTime(phase=phase, seconds=round(seconds, 3)) for phase, seconds in times.phases],
+    )
+
+
+def _round(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+def line_of(place: Place, attempt: Attempt) -> int | None:
+    """The line in the log, if it stands there."""
+    return place.line if place.source == attempt.source else None

@@ -1,0 +1,76 @@
+"""Which known regressions a failure fits, by its facts and by the version that its log can be of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from postmortem.diagnosis.dating import bounds, release
+from postmortem.diagnosis.regressions import fitting, regression_facts
+from postmortem.knowledge.history import History
+from postmortem.knowledge.schema import Knowledge
+from postmortem.model import Dated
+
+PINNED = {"failure.kind": "host_oom", "failure.resource": "pinned_host", "run.trainer": "ai-toolkit"}
+OFFLOAD = {"model.layer_offloading": True, "model.quantize": True}
+CONV = {"failure.kind": "gpu_oom", "failure.phase": "cache_latents", "failure.inner_call": "return F.conv3d("}
+
+
+def between(history: History, start: str, end: str | None) -> Dated:
+    """A dating of whole days."""
+    return Dated(start, end, (), span=bounds(start, None, end, None, history))
+
+
+def standing(
+    knowledge: Knowledge, history: History, facts: dict[str, Any], dated: Dated | None, torch: Dated | None = None
+) -> dict[str, bool]:
+    return {item.id: item.inside for item in fitting(facts, dated, torch, knowledge, history)}
+
+
+@pytest.mark.parametrize(
+    ("phase", "start", "end", "want"),
+    [
+        ("quantize", "2025-11-20", "2026-05-01", {"quantize_pins_blocks": True}),
+        ("quantize", "2025-08-16", "2026-05-01", {"quantize_pins_blocks": False}),
+        ("quantize", "2026-07-20", None, {"offload_pins_inner": True}),
+        ("training_step", "2025-10-10", "2025-11-01", {"offload_pin_fails": True}),
+        ("training_step", "2025-12-10", "2026-05-01", {}),
+        ("training_step", "2026-06-10", "2026-07-01", {"offload_pins_inner": True}),
+    ],
+)
+def test_page_locked_memory(
+    knowledge: Knowledge, history: History, phase: str, start: str, end: str | None, want: dict[str, bool]
+) -> None:
+    facts = {**PINNED, **OFFLOAD, "failure.phase": phase}
+    assert standing(knowledge, history, facts, between(history, start, end)) == want
+
+
+def test_an_undated_log_is_of_any_version(knowledge: Knowledge, history: History) -> None:
+    facts = {**PINNED, "failure.phase": "quantize"}
+    assert standing(knowledge, history, facts, None) == {"quantize_pins_blocks": False}
+
+
+def test_a_torch_release_that_cannot_be_is_left_out(knowledge: Knowledge, history: History) -> None:
+    def of(start: str, end: str) -> Dated:
+        return Dated(start, end, (), span=(release(start), release(end)))
+
+    assert standing(knowledge, history, CONV, None, of("2.9", "2.10")) == {"conv3d_workspace": True}
+    assert standing(knowledge, history, CONV, None, of("2.5", "2.14")) == {"conv3d_workspace": False}
+    assert standing(knowledge, history, CONV, None, of("2.10", "2.14")) == {}
+    other = {**CONV, "failure.inner_call": "return F.linear("}
+    assert standing(knowledge, history, other, None, None) == {}
+
+
+def test_the_sure_one_comes_first(knowledge: Knowledge, history: History) -> None:
+    facts = {**PINNED, **OFFLOAD, "failure.phase": "quantize"}
+    found = fitting(facts, between(history, "2026-06-20", "2026-12-01"), None, knowledge, history)
+    assert [(item.id, item.inside) for item in found] == [("offload_pins_inner", True), ("quantize_pins_blocks", False)]
+    assert regression_facts(found)["regression.standing"] == "inside"
+
+
+@pytest.mark.parametrize("changed", [{"failure.kind": "not_memory"}, {"run.trainer": "kohya"}])
+def test_no_regression_for_other_failures_or_trainers(
+    knowledge: Knowledge, history: History, changed: dict[str, str]
+) -> None:
+    assert standing(knowledge, history, {**PINNED, "failure.phase": "quantize", **changed}, None) == {}
