@@ -14,6 +14,7 @@ from postmortem.cli.errors import USAGE, Failure
 if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
+    from postmortem.pipeline import Analysis
     from postmortem.report import Report
 
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
@@ -38,31 +39,10 @@ def analyze(
     exit_zero: bool = typer.Option(False, "--exit-zero", help="Exit with 0 also when a memory failure was found."),
 ) -> int:
     """Say why a run died, and what to change first."""
-    from postmortem import pipeline
-    from postmortem.scan import Lexicon
-
     base = common.knowledge(pack)
     common.check_language(base, lang)
-    opened = _open(path, max_expanded, max_ratio, max_entries)
-    configs = list(opened.configs)
-    if config is not None:
-        configs.insert(0, _config(config))
-    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
-    from postmortem.intake.sources import printable_name
-
-    shown = printable_name(path)
-    try:
-        analysis = pipeline.analyse(
-            opened.source, logs, configs, Lexicon(base), attempt=attempt, skipped_steps=opened.skipped_steps()
-        )
-    except pipeline.NothingRecognised:
-        raise Failure(
-            f"{shown}: no line in it is one that a training program prints; give the log of a run (2>&1 | tee run.log)"
-        ) from None
-    except pipeline.NoSuchAttempt as error:
-        raise Failure(f"--attempt {attempt}: the input holds {error.count} attempt(s)", USAGE) from None
-    except OSError as error:
-        raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+    opened = open_input(path, max_expanded, max_ratio, max_entries)
+    analysis = analysed(opened, path, named_config(config) if config is not None else None, base, attempt)
     from postmortem.report import build
 
     report = build(analysis, base, lang)
@@ -74,7 +54,33 @@ def analyze(
     return 1 if report.failure.kind in MEMORY_KINDS and not exit_zero else 0
 
 
-def _open(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
+def analysed(
+    opened: Intake, path: str, config: common.ConfigText | None, base: Knowledge, attempt: int | None
+) -> Analysis:
+    """The analysis of what was opened at `path`; `config` is the one that the user named. Raises Failure."""
+    from postmortem import pipeline
+    from postmortem.intake.sources import printable_name
+    from postmortem.scan import Lexicon
+
+    configs = [*([config] if config is not None else []), *opened.configs]
+    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
+    shown = printable_name(path)
+    try:
+        return pipeline.analyse(
+            opened.source, logs, configs, Lexicon(base), attempt=attempt, skipped_steps=opened.skipped_steps()
+        )
+    except pipeline.NothingRecognised:
+        raise Failure(
+            f"{shown}: no line in it is one that a training program prints; give the log of a run (2>&1 | tee run.log)"
+        ) from None
+    except pipeline.NoSuchAttempt as error:
+        raise Failure(f"--attempt {attempt}: the input holds {error.count} attempt(s)", USAGE) from None
+    except OSError as error:
+        raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def open_input(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
+    """What the user gave at `path` (``-`` is standard input). Raises Failure."""
     from postmortem.intake import IntakeError, open_path, open_stream
     from postmortem.intake.packed import Limits
 
@@ -102,7 +108,7 @@ def _meant(path: str) -> str | None:
     return near[0] if near else None
 
 
-def _config(path: Path) -> common.ConfigText:
+def named_config(path: Path) -> common.ConfigText:
     """The config that the user named: unlike one that lies beside the log, it must be usable."""
     from postmortem.intake import IntakeError
     from postmortem.intake.sources import printable_name, read_config
