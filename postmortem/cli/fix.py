@@ -211,24 +211,11 @@ def _deliver(file: JobFile, text: str, out: Path | None, in_place: bool, told: l
     elif out is not None:
         output.write(text, out, file.encoding)
     else:
-        output.write_diff(_diff(file, text))
+        from postmortem.patch.diff import unified
+
+        output.write_diff(unified(file.text, text, file.label))
     for line in told:
         output.tell(line)
-
-
-def _diff(file: JobFile, text: str) -> str:
-    """A unified diff that patch and git take, with the file's own line breaks."""
-    import difflib
-
-    lines: list[str] = []
-    before, after = _ended(file.text.split("\n")), _ended(text.split("\n"))
-    for line in difflib.unified_diff(before, after, file.label, file.label):
-        lines.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
-    return "".join(lines)
-
-
-def _ended(lines: list[str]) -> list[str]:
-    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def _title(item: Suggestion, texts: Texts) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ class Editor:
         self._text = text
         self._root = root
         self._json = json_text
+        self._breaks = [found.span() for found in _BREAK.finditer(text)]
         self._spans: dict[tuple[int, int], str] = {}
         self._aliases: list[tuple[Node, Node, str]] = []
         self._done: set[tuple[int, str]] = set()
@@ -256,9 +258,9 @@ class Editor:
     # --- lines ---------------------------------------------------------------------------------------
     def _line(self, at: int) -> tuple[int, int]:
         """Start and end (before the break) of the line that holds offset `at`."""
-        start = max((self._text.rfind(mark, 0, at) for mark in "\n\r\x85\u2028\u2029"), default=-1) + 1
-        found = _BREAK.search(self._text, at)
-        return start, found.start() if found else len(self._text)
+        after = bisect_left(self._breaks, (at, 0))
+        start = self._breaks[after - 1][1] if after else 0
+        return start, self._breaks[after][0] if after < len(self._breaks) else len(self._text)
 
     def _after_break(self, end: int) -> int:
         found = _BREAK.match(self._text, end)
@@ -266,8 +268,9 @@ class Editor:
 
     def _break(self, at: int) -> str:
         """The line break in use around `at`."""
-        found = _BREAK.search(self._text, at) or _BREAK.search(self._text)
-        return found[0] if found and found[0] in ("\n", "\r\n", "\r") else "\n"
+        after = min(bisect_left(self._breaks, (at, 0)), len(self._breaks) - 1)
+        found = self._text[slice(*self._breaks[after])] if self._breaks else ""
+        return found if found in ("\n", "\r\n", "\r") else "\n"
 
     def _span(self, start: int, end: int, word: str) -> None:
         if self._spans.setdefault((start, end), word) != word:
