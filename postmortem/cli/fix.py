@@ -36,7 +36,10 @@ def fix(
     max_ratio: int = typer.Option(1000, "--max-ratio", min=1, help="Unpack at most so many times an archive's size."),
     max_entries: int = typer.Option(10_000, "--max-entries", min=1, help="Look at so many entries of an archive."),
 ) -> int:
-    """Give the job config with the first fix applied, and nothing else changed: a diff, or a file."""
+    """Give the job config with the first fix applied, and nothing else changed: a diff, or a file.
+
+    Exit status: 0 also where there is nothing to edit · 2 bad usage · 3 unreadable, or an edit that is not safe.
+    """
     for chosen, names in (((out, in_place), "-o and --in-place"), ((only, ladder), "--only and --ladder")):
         if all(chosen):
             raise Failure(f"{names} exclude each other", USAGE)
@@ -194,8 +197,8 @@ def _doubts(file: JobFile, analysis: Analysis, base: Knowledge, texts: Texts) ->
     name = outer.get("name") if isinstance(outer, dict) else None
     if isinstance(name, str) and attempt.job_name is not None and name.strip() != attempt.job_name.reveal().strip():
         told.append(texts("fix.other_job", {"file": shown, "name": LogText(name), "other": attempt.job_name}))
-    if file.path is not None and file.path.name == ".job_config.json":
-        told.append(texts("fix.ui_file", {"file": shown}))
+    if file.copy:
+        told.append(texts("fix.copy", {"file": shown}))
     return told
 
 

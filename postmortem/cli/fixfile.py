@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from postmortem.pipeline import Analysis
 
 REBUILT = "config-from-log.yaml"
-REBUILT_JSON = ".job_config.json"
+UI_FILE = ".job_config.json"
 MAX_BACKUPS = 1000
 
 
@@ -31,6 +31,9 @@ class JobFile(msgspec.Struct, frozen=True):
     path: Path | None = None
     encoding: str = "utf-8"
     rebuilt: bool = False
+    """Made from the dump in the log."""
+    copy: bool = False
+    """One that AI Toolkit keeps in a run folder and writes anew at each start."""
 
 
 def choose(
@@ -47,21 +50,21 @@ def choose(
     if found is not None:
         if not json or is_json(found.text):
             return found
-        return JobFile(REBUILT_JSON, as_json(load(found.text.removeprefix("\ufeff"))))
+        return JobFile(UI_FILE, as_json(load(found.text.removeprefix("\ufeff"))), copy=found.copy)
     dump = analysis.attempt.dump
     if dump is None or dump.value is None:
         return None
     name = analysis.attempt.job_name
     job = from_dump(dump.value, name.reveal() if name is not None else None)
     if json:
-        return JobFile(REBUILT_JSON, as_json(job), rebuilt=True)
+        return JobFile(UI_FILE, as_json(job), rebuilt=True)
     return JobFile(REBUILT, as_yaml(job), rebuilt=True)
 
 
 def _named(path: Path, config: common.ConfigText) -> JobFile:
     if not path.is_file():
         return JobFile(printable(str(path)), config.text)  # a pipe, which is read only once
-    return _exact(path)
+    return msgspec.structs.replace(_exact(path), copy=path.name == UI_FILE)
 
 
 def _beside(path: str, opened: Intake, *, json: bool) -> JobFile | None:
@@ -81,7 +84,7 @@ def _beside(path: str, opened: Intake, *, json: bool) -> JobFile | None:
     base = folder(path, opened)
     if base is None:
         return JobFile(printable(usable[0].name), usable[0].text)
-    return _exact(base / usable[0].name)
+    return msgspec.structs.replace(_exact(base / usable[0].name), copy=True)
 
 
 def folder(path: str, opened: Intake) -> Path | None:
@@ -103,7 +106,8 @@ def _exact(path: Path) -> JobFile:
         content = path.read_bytes()
     except OSError as error:
         raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
-    for encoding in ("utf-8", decode.sniff(content).replace("utf-8-sig", "utf-8")):
+    sniffed = decode.sniff(content)
+    for encoding in (sniffed, "utf-8") if sniffed.startswith(("utf-16", "utf-32")) else ("utf-8", sniffed):
         try:
             text = content.decode(encoding)
             if text.encode(encoding) == content:

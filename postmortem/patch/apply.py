@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -104,10 +105,12 @@ def _edited(body: str, job: Any, edits: Sequence[tuple[Path, Any]]) -> str:
 
 
 def _put(job: Any, path: Path, value: Any) -> None:
-    for step in path[:-1]:
-        if isinstance(step, str) and job.get(step) is None:
+    for step, below in pairwise(path):
+        if isinstance(step, str) and isinstance(job, dict) and job.get(step) is None:
             job[step] = {}
         job = job[step]
+        if not isinstance(job, dict if isinstance(below, str) else list):
+            raise Refused("shape")
     job[path[-1]] = value
 
 

@@ -66,6 +66,7 @@ def test_the_diff_is_the_one_line(folder: Path, shell: Shell) -> None:
     ]
     assert "train.gradient_checkpointing: false → true" in err
     assert "Show Advanced" in err
+    assert "anew at each start" in err
     assert "Change nothing else" in err
     assert all(line.startswith("postmortem: ") for line in err.splitlines())
 
@@ -105,11 +106,13 @@ def test_in_place_follows_a_link(folder: Path, tmp_path: Path, shell: Shell) -> 
     assert (tmp_path / "real.yaml.bak").read_text(encoding="utf-8") == FILE
 
 
-def test_utf_16_stays_utf_16(folder: Path, shell: Shell) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "cp949"])
+def test_an_encoding_stays(folder: Path, shell: Shell, encoding: str) -> None:
     path = folder / "config.yaml"
-    path.write_bytes(FILE.encode("utf-16"))
-    shell(folder, "--in-place")
-    assert path.read_bytes() == FIXED.encode("utf-16")
+    text, fixed = (words.replace("항구", "항구에 있는 배와 바다") for words in (FILE, FIXED))
+    path.write_bytes(text.encode(encoding))
+    assert shell(folder, "--in-place")[0] == 0
+    assert path.read_bytes() == fixed.encode(encoding)
 
 
 def test_output_is_the_whole_file_and_never_an_input(folder: Path, tmp_path: Path, shell: Shell) -> None:
@@ -131,7 +134,7 @@ def test_json_is_the_form_of_the_ui(folder: Path, tmp_path: Path, shell: Shell) 
     wanted = as_json(from_dump(config(train__gradient_checkpointing=True, train__batch_size=4), "mugs"))
     _, _, err = shell(folder, "--json", "-o", target)
     assert target.read_text(encoding="utf-8") == wanted
-    assert "The UI writes" in err
+    assert "anew at each start" in err
     (folder / ".job_config.json").unlink()
     shell(folder, "--json", "-o", target)
     assert target.read_text(encoding="utf-8") == wanted
@@ -226,7 +229,9 @@ def test_without_any_config_one_line_says_how_to_give_it(tmp_path: Path, shell: 
     assert (status, out, err.count("\n")) == (3, "", 1)
     assert "--config FILE" in err
     given = write(tmp_path / "job.yaml", FILE)
-    assert shell(log, "--config", given)[0] == 0
+    status, _, err = shell(log, "--config", given)
+    assert status == 0
+    assert "anew" not in err
 
 
 def test_a_file_that_changed_since_is_edited_and_said_to_differ(folder: Path, shell: Shell) -> None:

@@ -235,6 +235,13 @@ def test_a_preview_that_is_gone_needs_no_edit(knowledge: Knowledge) -> None:
     assert apply(PLAIN, change, knowledge).text == PLAIN
 
 
+@pytest.mark.parametrize("section", ["text", "[1, 2]", "|\n  a\n", "4"])
+def test_a_section_that_is_no_mapping_is_refused(section: str, knowledge: Knowledge) -> None:
+    with pytest.raises(Refused) as caught:
+        apply(f"train:\n  steps: 4\nmodel: {section}\n", CHANGES["low_vram"], knowledge)
+    assert caught.value.reason == "shape"
+
+
 @pytest.mark.parametrize(
     ("listed", "result"),
     [
