@@ -124,7 +124,7 @@ def _patched(
     try:
         if (count := _processes(analysis)) > 1:
             raise Refused("which_process", count=count)
-        told += _doubts(file, analysis, base, texts)
+        told += _doubts(file, picked, analysis, base, texts)
         for item in picked:
             result = apply(text, item.changes, base, ran)
             told += _said(item, result, texts)
@@ -138,6 +138,8 @@ def _patched(
         told.append(texts("fix.together", {"count": done}))
     else:
         told.append(texts("fix.nothing_changed", {"file": LogText(file.label)}))
+    if file.copy:
+        told.append(texts("fix.copy", {"file": LogText(file.label)}))
     return text, told
 
 
@@ -170,7 +172,9 @@ def _listed(changes: tuple[ConfigChange, ...], form: str) -> str:
     return "; ".join(shown + ["…"] * (len(changes) > 4))
 
 
-def _doubts(file: JobFile, analysis: Analysis, base: Knowledge, texts: Texts) -> list[str]:
+def _doubts(
+    file: JobFile, picked: tuple[Suggestion, ...], analysis: Analysis, base: Knowledge, texts: Texts
+) -> list[str]:
     """What the person should know of the file before using the result."""
     from postmortem.jobconfig.effective import differences, settings_of
     from postmortem.patch import choose_process, load
@@ -185,7 +189,12 @@ def _doubts(file: JobFile, analysis: Analysis, base: Knowledge, texts: Texts) ->
     job = load(file.text.removeprefix("\ufeff"))
     ran = attempt.dump.value if attempt.dump is not None else None
     settings = settings_of(choose_process(job, ran)[1], base, "file")
-    found = differences(analysis.config.values, settings, file.label)
+    fixed = [(change.path, change.after) for item in picked for change in item.changes]
+    found = [
+        item
+        for item in differences(analysis.config.values, settings, file.label)
+        if (item.values["path"], item.values["other"]) not in fixed
+    ]
     if found:
         names = [
             texts("fix.differs_item", {key: _value(item.values[key]) for key in ("path", "other", "ran")})
@@ -197,8 +206,6 @@ def _doubts(file: JobFile, analysis: Analysis, base: Knowledge, texts: Texts) ->
     name = outer.get("name") if isinstance(outer, dict) else None
     if isinstance(name, str) and attempt.job_name is not None and name.strip() != attempt.job_name.reveal().strip():
         told.append(texts("fix.other_job", {"file": shown, "name": LogText(name), "other": attempt.job_name}))
-    if file.copy:
-        told.append(texts("fix.copy", {"file": shown}))
     return told
 
 

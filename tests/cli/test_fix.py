@@ -93,6 +93,7 @@ def test_in_place_keeps_every_byte_else_and_every_backup(folder: Path, shell: Sh
     status, out, err = shell(folder, "--in-place")
     assert (status, out) == (0, "")
     assert "already so" in err
+    assert "differs" not in err
     assert not (folder / "config.yaml.bak2").exists()
 
 

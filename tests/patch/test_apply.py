@@ -337,5 +337,6 @@ def test_whatever_the_file_holds_the_edit_is_exact_or_refused(
     for change in result.done:
         put(before, change.path, change.after)
     assert same(plain(result.text), before)
-    assert comments(result.text)[:1] == comments(text)[:1]
+    if not style.startswith("json"):
+        assert result.text.split(end)[0] == text.split(end)[0]
     assert apply(result.text, changes, knowledge).text == result.text
