@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, output
-from postmortem.cli.errors import USAGE, Failure
+from postmortem.cli import common, inputs, output
 
 if TYPE_CHECKING:
-    from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
-    from postmortem.model import JobDatabase
     from postmortem.report import Report
-
-MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
 
 
 def analyze(
@@ -49,43 +43,13 @@ def analyze(
     exit_zero: bool = typer.Option(False, "--exit-zero", help="Exit with 0 also when a memory failure was found."),
 ) -> int:
     """Say why a run died, and what to change first."""
-    from postmortem import pipeline
-    from postmortem.scan import Lexicon
-
     base = common.knowledge(pack)
-    from postmortem.knowledge.load import history
-
     common.check_language(base, lang)
-    opened = _open(path, max_expanded, max_ratio, max_entries)
-    configs = list(opened.configs)
-    if config is not None:
-        configs.insert(0, _config(config))
-    database = _database(opened, db)
-    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
-    from postmortem.intake.sources import printable_name
-
-    shown = printable_name(path)
-    try:
-        analysis = pipeline.analyse(
-            opened.source,
-            logs,
-            configs,
-            Lexicon(base),
-            attempt=attempt,
-            skipped_steps=opened.skipped_steps(),
-            gpu_mib=gpu * 1024 if gpu else None,
-            folder=opened.witness(),
-            database=database,
-            versions=history(),
-        )
-    except pipeline.NothingRecognised:
-        raise Failure(
-            f"{shown}: no line in it is one that a training program prints; give the log of a run (2>&1 | tee run.log)"
-        ) from None
-    except pipeline.NoSuchAttempt as error:
-        raise Failure(f"--attempt {attempt}: the input holds {error.count} attempt(s)", USAGE) from None
-    except OSError as error:
-        raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+    opened = inputs.open_input(path, max_expanded, max_ratio, max_entries)
+    named = inputs.named_config(config) if config is not None else None
+    analysis = inputs.analysed(
+        opened, path, named, base, attempt, database=inputs.named_database(opened, db), gpu_gib=gpu
+    )
     from postmortem.report import build
 
     report = build(analysis, base, lang)
@@ -94,62 +58,7 @@ def analyze(
 
         report = hide(report, base)
     output.write(_render(report, base, format, to_file=out is not None), out)
-    return 1 if report.failure.kind in MEMORY_KINDS and not exit_zero else 0
-
-
-def _open(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
-    from postmortem.intake import IntakeError, open_input, open_stream
-    from postmortem.intake.packed import Limits
-
-    limits = Limits(expanded_mib, ratio, entries)
-    try:
-        if not path:
-            raise IntakeError("no file name given; give a log, a run folder, or - for standard input")
-        if path == "-":
-            if sys.stdin is None:
-                raise IntakeError("standard input is closed; give a log or a run folder")
-            return open_stream(sys.stdin.buffer, limits=limits)
-        return open_input(path, limits)
-    except IntakeError as error:
-        near = _meant(path)
-        raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None
-
-
-def _meant(path: str) -> str | None:
-    """The command that a word which is no file looks like."""
-    import difflib
-
-    from postmortem.cli.app import COMMANDS
-
-    near = difflib.get_close_matches(path, COMMANDS, n=1, cutoff=0.75) if "/" not in path and "." not in path else []
-    return near[0] if near else None
-
-
-def _database(opened: Intake, path: Path | None) -> JobDatabase | None:
-    """The jobs of the UI's database. The one that the user named must be usable."""
-    from postmortem.intake import IntakeError
-
-    try:
-        return opened.database(path)
-    except IntakeError as error:
-        raise Failure(str(error)) from None
-
-
-def _config(path: Path) -> common.ConfigText:
-    """The config that the user named: unlike one that lies beside the log, it must be usable."""
-    from postmortem.intake import IntakeError
-    from postmortem.intake.sources import printable_name, read_config
-    from postmortem.jobconfig.parse import ConfigProblem, parse
-
-    try:
-        text = read_config(path)
-        parse(text.text)
-    except IntakeError as error:
-        raise Failure(str(error)) from None
-    except ConfigProblem as problem:
-        where = f":{problem.line}" if problem.line else ""
-        raise Failure(f"{printable_name(path)}{where}: {problem.problem}; give the job's YAML or JSON") from None
-    return text
+    return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0
 
 
 def _render(report: Report, base: Knowledge, format: common.Format, *, to_file: bool) -> str:

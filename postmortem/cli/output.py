@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -10,8 +11,11 @@ from postmortem.cli.errors import Failure
 from postmortem.text import printable
 
 
-def write(text: str, target: Path | None) -> None:
-    """Write `text` to `target`, or to stdout. Raises Failure when the file cannot be written."""
+def write(text: str, target: Path | None, encoding: str = "utf-8") -> None:
+    """Write `text` to `target`, or to stdout. Raises Failure when the file cannot be written.
+
+    `encoding` is the file's; line breaks go out as they stand in `text`.
+    """
     if target is None:
         _stdout(text)
         return
@@ -21,7 +25,7 @@ def write(text: str, target: Path | None) -> None:
     try:
         # a device or a pipe is written to, never replaced; of a link, the target is what the user means
         if target.exists() and not target.is_file() and not target.is_dir():
-            with target.open("w", encoding="utf-8", newline="\n") as stream:
+            with target.open("w", encoding=encoding, newline="\n") as stream:
                 stream.write(text)
             return
         target = target.resolve()
@@ -31,7 +35,7 @@ def write(text: str, target: Path | None) -> None:
         if not folder.is_dir():
             raise Failure(f"{printable(str(folder))}: no such folder; make it first")
         handle, name = tempfile.mkstemp(dir=folder, prefix=".postmortem-", suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with os.fdopen(handle, "w", encoding=encoding, newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -64,6 +68,27 @@ def _stdout(text: str) -> None:
         raise
     except OSError as error:
         raise Failure(f"stdout: cannot write: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def write_diff(text: str) -> None:
+    """Write a diff to stdout: exact where a program reads it, on a terminal without anything that acts there."""
+    if sys.stdout is not None and not sys.stdout.isatty() and hasattr(sys.stdout, "buffer"):
+        try:
+            sys.stdout.buffer.write(text.encode("utf-8"))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Failure(f"stdout: cannot write: {(error.strerror or type(error).__name__).lower()}") from None
+        return
+    _stdout("".join(printable(line.expandtabs()) + "\n" for line in text.split("\n")[:-1]))
+
+
+def tell(text: str) -> None:
+    """One line for the person on stderr, harmless; nobody may be there to read it."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(f"postmortem: {printable(text)}\n")
+        sys.stderr.flush()
 
 
 def unicode_stdout() -> bool:

@@ -70,6 +70,30 @@ def effective(dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: K
     return JobConfig(values, (source,), tuple(warnings), LogText(name) if name else None)
 
 
+def settings_of(settings: Mapping[str, Any], knowledge: Knowledge, name: str = LOG) -> dict[str, Value]:
+    """The effective value of every known setting of one process, as given by `settings`."""
+    return _values(name, RawConfig(settings), knowledge)
+
+
+def place(path: str, settings: Mapping[str, Any], knowledge: Knowledge) -> str:
+    """The path under which `settings` give the setting `path`: an older name of it where only that is given."""
+    found, _ = _lookup(settings, path)
+    if found is not _MISSING and found is not None:
+        return path
+    for setting in knowledge.settings:
+        if setting.aliases and _fill(setting.path, path) == path:
+            for alias in setting.aliases:
+                old, at = _lookup(settings, _fill(alias, path))
+                if old is not _MISSING and old is not None:
+                    return at
+    return path
+
+
+def differences(ran: Mapping[str, Value], other: Mapping[str, Value], name: str) -> tuple[Notice, ...]:
+    """The settings on which what `ran` and the `other` config, called `name`, disagree; the first dozen."""
+    return tuple(_differences(ran, other, name))
+
+
 def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for setting in knowledge.settings:

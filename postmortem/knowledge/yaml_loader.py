@@ -7,6 +7,7 @@ duplicate keys, which YAML forbids and PyYAML accepts in silence.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -55,6 +56,11 @@ def load(text: str) -> tuple[Any, dict[str, int], list[tuple[str, int]]]:
         raise YamlProblem(type(error).__name__ + ": not YAML", None) from None
     finally:
         loader.dispose()
+
+
+def events(text: str) -> Iterator[Any]:
+    """The parser's events, whose marks tell where things stand in `text` (which `load` has accepted)."""
+    yield from yaml.parse(text, Loader=_Base)
 
 
 def _build(

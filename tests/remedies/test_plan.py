@@ -49,6 +49,13 @@ def test_accumulation_keeps_the_effective_batch(run: Analyse) -> None:
     assert edits == {"train.batch_size": (4, 2), "train.gradient_accumulation": (1, 2)}
 
 
+def test_accumulation_is_not_offered_beside_its_older_kind(run: Analyse) -> None:
+    settings_ = config(train__batch_size=4, train__gradient_accumulation_steps=2)
+    ids = [item.id for item in run(head(settings_) + training(400, {0, 1, 2, 3})).suggestions]
+    assert ids[0] == "reduce_batch_size"
+    assert "use_gradient_accumulation" not in ids
+
+
 def test_a_baseline_preview_is_not_checkpointings_fault(run: Analyse) -> None:
     settings_ = config(train__gradient_checkpointing=False)
     ids = [item.id for item in run(head(settings_) + PREVIEW + FAILED).suggestions]

@@ -1,0 +1,166 @@
+"""The job file that `postmortem fix` edits: which one it is, its exact text, and how it is written back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from postmortem.cli import common, output
+from postmortem.cli.errors import USAGE, Failure
+from postmortem.text import printable
+
+if TYPE_CHECKING:
+    from postmortem.intake import Intake
+    from postmortem.pipeline import Analysis
+
+REBUILT = "config-from-log.yaml"
+UI_FILE = ".job_config.json"
+MAX_BACKUPS = 1000
+
+
+class JobFile(msgspec.Struct, frozen=True):
+    """A job config as text. `path` is None where there is no file to write back to (an archive, a log alone)."""
+
+    label: str
+    text: str
+    path: Path | None = None
+    encoding: str = "utf-8"
+    rebuilt: bool = False
+    """Made from the dump in the log."""
+    copy: bool = False
+    """One that AI Toolkit keeps in a run folder and writes anew at each start."""
+
+
+def choose(
+    path: str, opened: Intake, named: tuple[Path, common.ConfigText] | None, analysis: Analysis, *, json: bool
+) -> JobFile | None:
+    """The file to edit: the one the user named, else the one beside the log, else a job made from the log's own dump.
+
+    None where there is no config at all. With `json`, the UI's form of it.
+    """
+    found = _named(*named) if named is not None else _beside(path, opened, json=json)
+    from postmortem.patch import from_dump, load
+    from postmortem.patch.job import as_json, as_yaml, is_json
+
+    if found is not None:
+        if not json or is_json(found.text):
+            return found
+        return JobFile(UI_FILE, as_json(load(found.text.removeprefix("\ufeff"))), copy=found.copy)
+    dump = analysis.attempt.dump
+    if dump is None or dump.value is None:
+        return None
+    name = analysis.attempt.job_name
+    job = from_dump(dump.value, name.reveal() if name is not None else None)
+    if json:
+        return JobFile(UI_FILE, as_json(job), rebuilt=True)
+    return JobFile(REBUILT, as_yaml(job), rebuilt=True)
+
+
+def _named(path: Path, config: common.ConfigText) -> JobFile:
+    if not path.is_file():
+        return JobFile(printable(str(path)), config.text)  # a pipe, which is read only once
+    return msgspec.structs.replace(_exact(path), copy=path.name == UI_FILE)
+
+
+def _beside(path: str, opened: Intake, *, json: bool) -> JobFile | None:
+    """YAML before JSON, unless JSON is wanted: AI Toolkit keeps both in a run folder of the UI."""
+    from postmortem.jobconfig.parse import ConfigProblem, parse
+
+    usable: list[common.ConfigText] = []
+    for config in opened.configs:
+        try:
+            parse(config.text)
+            usable.append(config)
+        except ConfigProblem:
+            continue
+    usable.sort(key=lambda config: config.name.endswith(".json") is not json)
+    if not usable:
+        return None
+    base = folder(path, opened)
+    if base is None:
+        return JobFile(printable(usable[0].name), usable[0].text)
+    return msgspec.structs.replace(_exact(base / usable[0].name), copy=True)
+
+
+def folder(path: str, opened: Intake) -> Path | None:
+    """The folder on disk in which the configs of `opened` lie; None for a stream or an archive."""
+    if opened.keep is not None or path == "-":
+        return None
+    if opened.folder is not None:
+        return opened.folder
+    log = Path(path)
+    return log.parent if log.name == "log.txt" else log.parent.parent
+
+
+def _exact(path: Path) -> JobFile:
+    """The file with its line breaks and byte order mark as they are. Raises Failure where they could not be kept."""
+    from postmortem.intake import decode
+
+    shown = printable(str(path))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+    sniffed = decode.sniff(content)
+    for encoding in (sniffed, "utf-8") if sniffed.startswith(("utf-16", "utf-32")) else ("utf-8", sniffed):
+        try:
+            text = content.decode(encoding)
+            if text.encode(encoding) == content:
+                return JobFile(shown, text, path, encoding)
+        except UnicodeError:
+            continue
+    raise Failure(f"{shown}: its text cannot be kept byte for byte; save it as UTF-8 first")
+
+
+def check_output(out: Path, inputs: Sequence[Path]) -> None:
+    """Refuse to write over what was read. Raises Failure."""
+    for given in inputs:
+        try:
+            same = out.exists() and out.samefile(given)
+        except OSError:
+            continue
+        if same:
+            raise Failure(f"-o {printable(str(out))}: is an input; give another name, or --in-place", USAGE)
+
+
+def replace(file: JobFile, text: str) -> Path:
+    """Write `text` over the file and return the backup of what it held. Raises Failure, with the file as it was."""
+    assert file.path is not None
+    target = file.path.resolve()
+    old = file.text.encode(file.encoding)
+    try:
+        if target.read_bytes() != old:
+            raise Failure(f"{file.label}: changed while it was being read; try again")
+        backup = _backup(target, old)
+    except OSError as error:
+        raise Failure(f"{file.label}: no backup: {(error.strerror or type(error).__name__).lower()}") from None
+    try:
+        output.write(text, target, file.encoding)
+    except Failure:
+        backup.unlink(missing_ok=True)
+        raise
+    return backup
+
+
+def _backup(target: Path, content: bytes) -> Path:
+    """A new file beside `target` with `content`; an older backup is never written over."""
+    for number in range(MAX_BACKUPS):
+        backup = target.with_name(f"{target.name}.bak{number or ''}")
+        try:
+            with backup.open("xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except FileExistsError:
+            continue
+        except OSError:
+            backup.unlink(missing_ok=True)
+            raise
+        shutil.copymode(target, backup)
+        return backup
+    raise Failure(f"{printable(str(target))}: {MAX_BACKUPS} backups already; remove some", USAGE)

@@ -1,0 +1,124 @@
+"""What several commands read: the run at a path, a config, the UI's database; every fault becomes one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from postmortem.cli import common
+from postmortem.cli.errors import USAGE, Failure
+
+if TYPE_CHECKING:
+    from postmortem.intake import Intake
+    from postmortem.knowledge.schema import Knowledge
+    from postmortem.model import JobDatabase
+    from postmortem.pipeline import Analysis
+
+MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
+MAX_EXPANDED_MIB, MAX_RATIO, MAX_ENTRIES = 4096, 1000, 10_000
+
+
+def open_input(
+    path: str, expanded_mib: int = MAX_EXPANDED_MIB, ratio: int = MAX_RATIO, entries: int = MAX_ENTRIES
+) -> Intake:
+    """What the user gave at `path` (``-`` is standard input). Raises Failure."""
+    from postmortem import intake
+    from postmortem.intake.packed import Limits
+
+    limits = Limits(expanded_mib, ratio, entries)
+    try:
+        if not path:
+            raise intake.IntakeError("no file name given; give a log, a run folder, or - for standard input")
+        if path == "-":
+            if sys.stdin is None:
+                raise intake.IntakeError("standard input is closed; give a log or a run folder")
+            return intake.open_stream(sys.stdin.buffer, limits=limits)
+        return intake.open_input(path, limits)
+    except intake.IntakeError as error:
+        near = _meant(path)
+        raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None
+
+
+def analysed(
+    opened: Intake,
+    path: str,
+    config: common.ConfigText | None,
+    base: Knowledge,
+    attempt: int | None = None,
+    *,
+    database: JobDatabase | None = None,
+    gpu_gib: float | None = None,
+) -> Analysis:
+    """The analysis of what was opened at `path`; `config` is the one that the user named. Raises Failure."""
+    from postmortem import pipeline
+    from postmortem.intake.sources import printable_name
+    from postmortem.knowledge.load import history
+    from postmortem.scan import Lexicon
+
+    configs = [*([config] if config is not None else []), *opened.configs]
+    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
+    shown = printable_name(path)
+    try:
+        return pipeline.analyse(
+            opened.source,
+            logs,
+            configs,
+            Lexicon(base),
+            attempt=attempt,
+            skipped_steps=opened.skipped_steps(),
+            gpu_mib=gpu_gib * 1024 if gpu_gib else None,
+            folder=opened.witness(),
+            database=database,
+            versions=history(),
+        )
+    except pipeline.NothingRecognised:
+        raise nothing_recognised(shown) from None
+    except pipeline.NoSuchAttempt as error:
+        raise Failure(f"--attempt {attempt}: the input holds {error.count} attempt(s)", USAGE) from None
+    except OSError as error:
+        raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def nothing_recognised(shown: str) -> Failure:
+    """The line for an input that is no log."""
+    return Failure(
+        f"{shown}: no line in it is one that a training program prints; give the log of a run (2>&1 | tee run.log)"
+    )
+
+
+def named_database(opened: Intake, path: Path | None) -> JobDatabase | None:
+    """The jobs of the UI's database. The one that the user named must be usable. Raises Failure."""
+    from postmortem.intake import IntakeError
+
+    try:
+        return opened.database(path)
+    except IntakeError as error:
+        raise Failure(str(error)) from None
+
+
+def named_config(path: Path) -> common.ConfigText:
+    """The config that the user named: unlike one that lies beside the log, it must be usable. Raises Failure."""
+    from postmortem.intake import IntakeError
+    from postmortem.intake.sources import printable_name, read_config
+    from postmortem.jobconfig.parse import ConfigProblem, parse
+
+    try:
+        text = read_config(path)
+        parse(text.text)
+    except IntakeError as error:
+        raise Failure(str(error)) from None
+    except ConfigProblem as problem:
+        where = f":{problem.line}" if problem.line else ""
+        raise Failure(f"{printable_name(path)}{where}: {problem.problem}; give the job's YAML or JSON") from None
+    return text
+
+
+def _meant(path: str) -> str | None:
+    """The command that a word which is no file looks like."""
+    import difflib
+
+    from postmortem.cli.app import COMMANDS
+
+    near = difflib.get_close_matches(path, COMMANDS, n=1, cutoff=0.75) if "/" not in path and "." not in path else []
+    return near[0] if near else None
