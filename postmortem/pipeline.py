@@ -19,6 +19,10 @@ MAX_OTHERS = 12
 """Other jobs in the input that a report names; the newest."""
 
 
+MAX_ATTEMPTS = 60
+"""Attempts that a history of one input holds; the newest."""
+
+
 class NothingRecognised(ValueError):
     """No line of the input is one that a training program prints."""
 
@@ -69,14 +73,52 @@ def analyse(
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
+    scans, attempts = _read(logs, lexicon, skipped_steps)
+    if attempt is not None and not 1 <= attempt <= len(attempts):
+        raise NoSuchAttempt(len(attempts))
+    chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
+    return _one(source, logs, scans, attempts, chosen, configs, lexicon)
+
+
+def analyse_each(
+    source: str,
+    logs: Sequence[Source],
+    configs: Sequence[ConfigText],
+    lexicon: Lexicon,
+    *,
+    skipped_steps: Sequence[int] | None = None,
+) -> tuple[Analysis, ...]:
+    """An analysis of each attempt in the input, oldest first (the newest `MAX_ATTEMPTS`).
+
+    The files beside the logs may have been edited between attempts, so they speak for the newest one only; an
+    earlier attempt has the config that its own log holds, or none. Raises NothingRecognised.
+    """
+    scans, attempts = _read(logs, lexicon, skipped_steps)
+    return tuple(
+        _one(source, logs, scans, attempts, one, configs if one is attempts[-1] else (), lexicon)
+        for one in attempts[-MAX_ATTEMPTS:]
+    )
+
+
+def _read(
+    logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None
+) -> tuple[list[ScanResult], tuple[Attempt, ...]]:
     scans = [scan(log.chunks, lexicon, log.name) for log in logs]
     attempts = build(scans, lexicon)
     if not attempts:
         raise NothingRecognised
-    attempts = (*attempts[:-1], confirm(attempts[-1], skipped_steps))
-    if attempt is not None and not 1 <= attempt <= len(attempts):
-        raise NoSuchAttempt(len(attempts))
-    chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
+    return scans, (*attempts[:-1], confirm(attempts[-1], skipped_steps))
+
+
+def _one(
+    source: str,
+    logs: Sequence[Source],
+    scans: Sequence[ScanResult],
+    attempts: tuple[Attempt, ...],
+    chosen: Attempt,
+    configs: Sequence[ConfigText],
+    lexicon: Lexicon,
+) -> Analysis:
     history = [a for a in attempts[: chosen.index - 1] if same_job(a, chosen)]
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
     config = effective(chosen.dump, configs, lexicon.knowledge)

@@ -43,10 +43,10 @@ def analyze(
 
     base = common.knowledge(pack)
     common.check_language(base, lang)
-    opened = _open(path, max_expanded, max_ratio, max_entries)
+    opened = open_input(path, max_expanded, max_ratio, max_entries)
     configs = list(opened.configs)
     if config is not None:
-        configs.insert(0, _config(config))
+        configs.insert(0, read_named_config(config))
     logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     from postmortem.intake.sources import printable_name
 
@@ -74,7 +74,7 @@ def analyze(
     return 1 if report.failure.kind in MEMORY_KINDS and not exit_zero else 0
 
 
-def _open(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
+def open_input(path: str, expanded_mib: int, ratio: int, entries: int) -> Intake:
     from postmortem.intake import IntakeError, open_path, open_stream
     from postmortem.intake.packed import Limits
 
@@ -102,7 +102,7 @@ def _meant(path: str) -> str | None:
     return near[0] if near else None
 
 
-def _config(path: Path) -> common.ConfigText:
+def read_named_config(path: Path) -> common.ConfigText:
     """The config that the user named: unlike one that lies beside the log, it must be usable."""
     from postmortem.intake import IntakeError
     from postmortem.intake.sources import printable_name, read_config

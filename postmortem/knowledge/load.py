@@ -15,7 +15,17 @@ from typing import Any
 import msgspec
 
 from postmortem import __version__
-from postmortem.knowledge.schema import ClassEntry, Factor, Family, Knowledge, Pattern, Redaction, Remedy, Setting
+from postmortem.knowledge.schema import (
+    ClassEntry,
+    Factor,
+    Family,
+    Knowledge,
+    Pattern,
+    Redaction,
+    Remedy,
+    Setting,
+    Variable,
+)
 
 SECTIONS: dict[str, Any] = {
     "patterns": Pattern,
@@ -25,6 +35,7 @@ SECTIONS: dict[str, Any] = {
     "factors": Factor,
     "classes": ClassEntry,
     "redactions": Redaction,
+    "variables": Variable,
 }
 MAX_BYTES = 4_000_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")

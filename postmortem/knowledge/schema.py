@@ -190,6 +190,24 @@ class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     examples: Examples
 
 
+class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Settings that count as one change when two attempts are compared; the first entry that takes a path has it.
+
+    `paths` may hold `[]` for any index and end in `*`. `same_product`: the entry takes its paths only where the
+    product of these settings stayed the same. `bears: false` means no bearing on memory; `bears_on` limits the
+    bearing to failures of these phases or classes (or `baseline_before`: a baseline preview ran before the steps).
+    `identity` marks what makes it another job.
+    """
+
+    id: str
+    paths: tuple[str, ...]
+    source: str
+    bears: bool = True
+    bears_on: tuple[str, ...] = ()
+    same_product: tuple[str, ...] = ()
+    identity: bool = False
+
+
 class Knowledge(msgspec.Struct, frozen=True):
     """The whole knowledge base, as the pure core receives it."""
 
@@ -201,4 +219,5 @@ class Knowledge(msgspec.Struct, frozen=True):
     factors: tuple[Factor, ...]
     classes: tuple[ClassEntry, ...]
     redactions: tuple[Redaction, ...]
+    variables: tuple[Variable, ...]
     texts: dict[str, dict[str, str]]

@@ -85,7 +85,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         ],
         suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
         settings=[
-            doc.SettingRow(path=path, value=_quoted(value), source=LogText(source), line=line, first_fix=first)
+            doc.SettingRow(path=path, value=quoted(value), source=LogText(source), line=line, first_fix=first)
             for path, value, source, line, first in that_matter(analysis, knowledge)
         ],
         capture=[doc.CaptureItem(id=item, text=texts(f"capture.{item}")) for item in diagnosis.missing],
@@ -138,7 +138,7 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
         id=item.id,
         title=texts(f"remedy.{item.id}.title"),
         changes=[
-            doc.ChangeItem(path=change.path, from_=_quoted(change.before), to=_quoted(change.after))
+            doc.ChangeItem(path=change.path, from_=quoted(change.before), to=quoted(change.after))
             for change in item.changes
         ],
         why=texts.words(f"remedy.{item.id}.why.{item.why}", item.facts),
@@ -151,20 +151,21 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
     )
 
 
-def _quoted(value: Any) -> Any:
+def quoted(value: Any) -> Any:
+    """A config value with its strings as log text, for any document."""
     if isinstance(value, str):
         return LogText(value)
     if isinstance(value, list):
-        return [_quoted(item) for item in value]
+        return [quoted(item) for item in value]
     if isinstance(value, dict):
-        return {printable(str(key))[:200]: _quoted(item) for key, item in value.items()}
+        return {printable(str(key))[:200]: quoted(item) for key, item in value.items()}
     if value is None or isinstance(value, (bool, int, float, LogText)):
         return value
     return LogText(repr(value)[:200])
 
 
 def _setting(value: Value) -> doc.SettingItem:
-    return doc.SettingItem(value=_quoted(value.value), source=LogText(value.source), line=value.line)
+    return doc.SettingItem(value=quoted(value.value), source=LogText(value.source), line=value.line)
 
 
 def _steps(analysis: Analysis) -> int | None:
