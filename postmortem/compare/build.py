@@ -86,16 +86,16 @@ def _conclusion(
     values: dict[str, Any] = {
         "variables": names or None,
         "count": len(names),
-        "phase": earlier.diagnosis.phase,
-        "later_phase": texts(f"phase.{later.diagnosis.phase}.title", default=later.diagnosis.phase),
+        "phase": later.diagnosis.phase,
         "until": found.reach.until,
         "revert": LogText(_title(found.revert_first, texts).reveal()) if found.revert_first else None,
     }
     advice: list[Words] = []
-    if found.reach.verdict == "not_yet":
+    if found.id == "later" and len(names) == 1:
+        advice.append(texts.words("compare.advice.one_helped", values))
+    if found.id == "not_yet":
         which = "run_until" if found.reach.until is not None else "run_on"
-        if found.id != "broke_unproven":
-            advice.append(texts.words(f"compare.advice.{which}", values))
+        advice.append(texts.words(f"compare.advice.{which}", values))
     if found.revert_first is not None:
         advice.append(texts.words("compare.advice.revert_first", values))
     if texts.has(f"compare.advice.{found.id}"):
@@ -104,7 +104,7 @@ def _conclusion(
         id=found.id,
         proven=found.proven,
         passes=found.reach.verdict,
-        run_until_step=found.reach.until if found.id != "broke_unproven" else None,
+        run_until_step=found.reach.until if found.id == "not_yet" else None,
         revert_first=LogText(found.revert_first.id) if found.revert_first else None,
         text=texts.words(f"compare.conclusion.{found.id}", values),
         advice=advice,

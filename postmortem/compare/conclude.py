@@ -29,9 +29,9 @@ def conclude(earlier: Analysis, later: Analysis, changes: Sequence[Change] | Non
     found = reach(earlier, later)
     bearing = [change for change in changes or () if change.bears]
     other_job = any(change.identity for change in bearing)
+    if other_job:
+        return Conclusion("other_job", False, found)
     if found.verdict == "passed":
-        if other_job:
-            return Conclusion("other_job", False, found)
         if changes is None:
             return Conclusion("passes_config_unknown", False, found)
         if not bearing:

@@ -15,6 +15,7 @@ from postmortem.report import encode
 from postmortem.report.texts import Texts
 
 MAX_EDITS = 8
+MAX_SOURCE = 40
 MAX_VARIABLES = 20
 
 
@@ -91,7 +92,9 @@ def _history(comparison: Comparison, texts: Texts) -> RenderableType:
     table.add_column(overflow="fold")
     for item in comparison.history:
         mark = {comparison.failed: "failed", comparison.retry: "retry"}.get(item.number)
-        label = f"{encode.terminal(item.source, 60)} #{item.attempt}"
+        source = encode.terminal(item.source)
+        # the end of a path tells attempts apart
+        label = f"{source if len(source) <= MAX_SOURCE else '…' + source[1 - MAX_SOURCE :]} #{item.attempt}"
         name = f" · {encode.terminal(item.job_name, 40)}" if item.job_name else ""
         shown = Text(label + name + (f"  ← {texts(f'compare.word.{mark}')}" if mark else ""), style="bold")
         table.add_row(str(item.number), shown)

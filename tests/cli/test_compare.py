@@ -44,6 +44,20 @@ def test_one_input_with_several_attempts(name: str, conclusion: str) -> None:
     assert json.loads(done.stdout)["conclusion"]["id"] == conclusion
 
 
+def test_a_run_folder_with_three_attempts(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    again = head(config(train__gradient_checkpointing=False, train__batch_size=2)) + training(40, {0, 1, 2, 3})
+    first = head(config(train__gradient_checkpointing=False, train__batch_size=4)) + training(40, {0, 1, 2, 3})
+    last = head(config(train__batch_size=2)) + training(40, []) + finished()
+    for name, text in (("logs/0_log.txt", first), ("logs/1_log.txt", again), ("log.txt", last)):
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    done = postmortem("compare", str(tmp_path), "--format", "json")
+    found = json.loads(done.stdout)
+    assert [item["conclusion"] for item in found["history"]] == [None, "not_enough", "cause_confirmed"]
+    assert [item["id"] for item in found["helped"]] == ["gradient_checkpointing"]
+    assert [item["id"] for item in found["in_vain"]] == ["batch_size"]
+
+
 def test_configs_are_given_in_the_order_of_the_logs(tmp_path: Path) -> None:
     arguments = []
     for name, text, on in (("failed", FAILED, False), ("retry", FINE, True)):

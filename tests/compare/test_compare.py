@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from postmortem.compare import Comparison, build, json_, markdown, terminal
 from postmortem.knowledge.schema import Knowledge
 from postmortem.pipeline import Analysis, Source, analyse_each
+from postmortem.report.encode import markdown_words
 from postmortem.report.redact import redact
 from postmortem.report.texts import Texts
 from postmortem.scan import Lexicon
@@ -75,6 +76,7 @@ OFF: dict[str, Any] = {"train__gradient_checkpointing": False}
         (log(until=2), log({20, 21, 22, 23}), "broke_unproven", False),
         (log(), log(), "nothing_failed", False),
         (log(ABORTS, model__arch="flux"), log(), "other_job", False),
+        (log(ABORTS, datasets__folder_path="/data/jugs"), log({20}), "other_job", False),
     ],
 )
 def test_each_conclusion(compare: Any, failed: str, retry: str, conclusion: str, proven: bool) -> None:
@@ -160,6 +162,24 @@ def test_a_fix_that_was_in_force_when_it_failed_is_not_offered_again(compare: An
 def test_appended_attempts_are_told_apart(attempts: Any, knowledge: Knowledge) -> None:
     found = build(attempts(log(ABORTS, **OFF) + log()), knowledge)
     assert found.conclusion.id == "cause_confirmed"
+
+
+def test_a_change_that_carried_the_run_further_has_helped(compare: Any) -> None:
+    found = compare(log(ABORTS, **OFF), log({20}))
+    assert found.conclusion.id == "later"
+    assert ids(found.helped) == ["gradient_checkpointing"]
+    assert "`" not in markdown_words(found.conclusion.text)
+
+
+def test_a_preview_that_was_left_out_is_not_shown_to_fit(compare: Any) -> None:
+    oom = "Generating baseline samples before training\n\rGenerating Samples:   0%|          | 0/1 [00:00<?, ?it/s]\n"
+    oom += 'Traceback (most recent call last):\n  File "/opt/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line 300, in sample\n'
+    oom += "    self.sd.generate_images(gen_img_config_list)\n"
+    oom += "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.\n"
+    failed = head(config(train__disable_sampling=False)) + oom
+    assert compare(failed, log(train__disable_sampling=True)).conclusion.id == "preview_left_out"
+    # no preview, and nothing that says that none was wanted: the place was not passed
+    assert compare(failed, log()).conclusion.id == "not_yet"
 
 
 def test_another_name_is_a_warning(compare: Any) -> None:
