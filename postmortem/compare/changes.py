@@ -134,7 +134,8 @@ def _bears(variable: Variable, failing: Analysis) -> bool:
     if not variable.bears_on:
         return True
     diagnosis = failing.diagnosis
-    places = {diagnosis.phase, diagnosis.class_}
+    places = {diagnosis.kind, diagnosis.phase, diagnosis.class_}
     if diagnosis.phase == "training_step" and any(s.phase == "baseline_sampling" for s in failing.attempt.stages):
         places.add("baseline_before")
-    return diagnosis.phase == "unknown" or bool(places & set(variable.bears_on))
+    # what has no phase, or is no memory failure, may hang on anything
+    return bool(places & {"unknown", "not_memory"}) or bool(places & set(variable.bears_on))

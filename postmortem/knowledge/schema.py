@@ -195,7 +195,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     `paths` may hold `[]` for any index and end in `*`. `same_product`: the entry takes its paths only where the
     product of these settings stayed the same. `bears: false` means no bearing on memory; `bears_on` limits the
-    bearing to failures of these phases or classes (or `baseline_before`: a baseline preview ran before the steps).
+    bearing to failures of these kinds, phases or classes (or `baseline_before`: a baseline preview ran before it).
     `identity` marks what makes it another job.
     """
 

@@ -120,6 +120,19 @@ def test_what_has_no_bearing_does_not_spoil_a_proof(compare: Any) -> None:
     assert {"no_bearing", "prompts", "sample_every"} == set(ids(found.no_bearing))
 
 
+def test_loader_workers_hold_system_memory_not_the_card(compare: Any) -> None:
+    on_the_card = compare(log(ABORTS, **OFF), log(datasets__num_workers=0))
+    assert on_the_card.conclusion.id == "cause_confirmed"
+    assert ids(on_the_card.no_bearing) == ["dataloader"]
+    shm = (
+        head(config())
+        + training(40, [], until=5)
+        + "RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error. "
+    )
+    shm += "It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.\n"
+    assert ids(compare(shm, log(datasets__num_workers=0)).changes) == ["dataloader"]
+
+
 def test_a_setting_that_nobody_knows_counts_as_a_variable(compare: Any) -> None:
     found = compare(log(ABORTS, **OFF), log(train__new_switch=True))
     assert found.conclusion.id == "several_unproven"
