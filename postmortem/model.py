@@ -372,12 +372,16 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class JobConfig(msgspec.Struct, frozen=True):
-    """The effective settings of the process that ran; empty `values` means that no config is known."""
+    """The effective settings of the process that ran; empty `values` means that no config is known.
+
+    `others` are the settings given that the knowledge base says nothing of (leaves, by dotted path).
+    """
 
     values: Mapping[str, Value]
     sources: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
     job_name: LogText | None = None
+    others: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def known(self) -> bool:

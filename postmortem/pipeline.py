@@ -11,7 +11,6 @@ from postmortem.diagnosis.dating import TOOLKIT, date
 from postmortem.diagnosis.regressions import fitting, regression_facts
 from postmortem.jobconfig import ConfigText, effective
 from postmortem.knowledge.history import History
-from postmortem.knowledge.schema import Knowledge
 from postmortem.model import (
     Attempt,
     Diagnosis,
@@ -26,14 +25,17 @@ from postmortem.model import (
     Suggestion,
 )
 from postmortem.remedies import plan
-from postmortem.remedies.numbers import Estimate
 from postmortem.scan import Lexicon, scan
 from postmortem.text import LogText
 from postmortem.timeline import build, confirm, join, kept, row_of
-from postmortem.vram import Card, Forecast, Ledger, Refusal, anchored, forecast, ledger
+from postmortem.vram import Card, Forecast, Ledger, Refusal, card_of, ledger, outlook
 
 MAX_OTHERS = 12
 """Other jobs in the input that a report names; the newest."""
+
+
+MAX_ATTEMPTS = 60
+"""Attempts that a history of one input holds; the newest."""
 
 
 class NothingRecognised(ValueError):
@@ -55,6 +57,21 @@ class Source(msgspec.Struct, frozen=True):
     encoding: str
     chunks: Iterable[bytes]
     repairs: tuple[str, ...] = ()
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is known besides logs and configs.
+
+    `skipped_steps` is what a loss database says of the newest log, `folder` what the run's folder holds, `database`
+    the UI's jobs (both tell of the newest attempt of a job), `gpu_mib` the card's size where the log does not tell it,
+    `versions` AI Toolkit's history, without which a log stays undated.
+    """
+
+    skipped_steps: Sequence[int] | None = None
+    gpu_mib: float | None = None
+    folder: FolderWitness | None = None
+    database: JobDatabase | None = None
+    versions: History | None = None
 
 
 class Analysis(msgspec.Struct, frozen=True):
@@ -90,23 +107,58 @@ def analyse(
     database: JobDatabase | None = None,
     versions: History | None = None,
 ) -> Analysis:
-    """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says;
-    `versions`, AI Toolkit's history, dates the log, which stays undated without it.
-
-    `folder` is what the run's folder holds, `database` the UI's jobs: both tell of the newest attempt of a job.
-
-    `gpu_mib` is the size of the card where the log does not tell it.
+    """Analyse a run. `logs` come oldest first; the rest as in `Beside`.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
+    beside = Beside(skipped_steps, gpu_mib, folder, database, versions)
+    scans, attempts = _read(logs, lexicon, skipped_steps)
+    if attempt is not None and not 1 <= attempt <= len(attempts):
+        raise NoSuchAttempt(len(attempts))
+    chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
+    return _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
+
+
+def analyse_each(
+    source: str,
+    logs: Sequence[Source],
+    configs: Sequence[ConfigText],
+    lexicon: Lexicon,
+    beside: Beside = Beside(),
+) -> tuple[Analysis, ...]:
+    """An analysis of each attempt in the input, oldest first (the newest `MAX_ATTEMPTS`).
+
+    The files beside the logs may have been edited between attempts, so they speak for the newest one only; an
+    earlier attempt has the config that its own log holds, or none. Raises NothingRecognised.
+    """
+    scans, attempts = _read(logs, lexicon, beside.skipped_steps)
+    return tuple(
+        _one(source, logs, scans, attempts, one, configs if one is attempts[-1] else (), lexicon, beside)
+        for one in attempts[-MAX_ATTEMPTS:]
+    )
+
+
+def _read(
+    logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None
+) -> tuple[list[ScanResult], tuple[Attempt, ...]]:
     scans = [scan(log.chunks, lexicon, log.name) for log in logs]
     attempts = build(scans, lexicon)
     if not attempts:
         raise NothingRecognised
-    attempts = (*attempts[:-1], confirm(attempts[-1], skipped_steps))
-    if attempt is not None and not 1 <= attempt <= len(attempts):
-        raise NoSuchAttempt(len(attempts))
-    chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
+    return scans, (*attempts[:-1], confirm(attempts[-1], skipped_steps))
+
+
+def _one(
+    source: str,
+    logs: Sequence[Source],
+    scans: Sequence[ScanResult],
+    attempts: tuple[Attempt, ...],
+    chosen: Attempt,
+    configs: Sequence[ConfigText],
+    lexicon: Lexicon,
+    known: Beside,
+) -> Analysis:
+    folder, database, versions = known.folder, known.database, known.versions
     history = [a for a in attempts[: chosen.index - 1] if same_job(a, chosen)]
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
     newest = not any(same_job(later, chosen) for later in attempts[chosen.index :])
@@ -121,8 +173,8 @@ def analyse(
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
     if versions is not None and diagnosis.trainer in (TOOLKIT, None):
         diagnosis = _dated(diagnosis, scanned, chosen, lexicon, versions)
-    card = _card(diagnosis, [chosen, *reversed(history)], gpu_mib)
-    outlook, estimate = _outlook(diagnosis, config, chosen, card, lexicon.knowledge)
+    card = card_of(diagnosis, [chosen, *reversed(history)], known.gpu_mib)
+    expected, estimate = outlook(diagnosis, config, chosen, card, lexicon.knowledge)
     planned = plan(diagnosis, config, lexicon.knowledge, estimate)
     log = next(log for log in logs if log.name == scanned.source)
     others = tuple(
@@ -156,7 +208,7 @@ def analyse(
         ladder=planned.ladder,
         ledger=ledger(diagnosis.memory_mib),
         card=card,
-        forecast=outlook,
+        forecast=expected,
         kept=left,
         warnings=(*config.warnings, *diagnosis.warnings, *beside, *others, *scanned.warnings, *repaired),
     )
@@ -176,36 +228,6 @@ def _dated(
         torch=torch,
         regressions=found,
     )
-
-
-def _card(diagnosis: Diagnosis, attempts: Sequence[Attempt], given_mib: float | None) -> Card:
-    """The card as this attempt's messages give it, else an earlier attempt's, else as the user says."""
-    sizes = diagnosis.memory_mib
-    seen = [sizes.get("gpu_total")]
-    seen += [oom.sizes_mib.get("gpu_total") for one in attempts for oom in reversed(one.ooms)]
-    capacity = next((size for size in seen if size), None)
-    balance = ledger(sizes)
-    return Card(capacity or given_mib, balance.other_processes, balance.non_pytorch)
-
-
-def _outlook(
-    diagnosis: Diagnosis, config: JobConfig, attempt: Attempt, card: Card, knowledge: Knowledge
-) -> tuple[Forecast | Refusal, Estimate]:
-    """The forecast of the phase that failed (of training, where nothing did), and the same for any changed config."""
-    phase = diagnosis.phase if diagnosis.kind == "gpu_oom" else "training_step"
-
-    def of(wanted: JobConfig, gap_mib: float = 0.0) -> Forecast | Refusal:
-        return forecast(wanted, diagnosis.arch, attempt.buckets, phase, card, knowledge, gap_mib)
-
-    plain = of(config)
-    ran_out = diagnosis.kind in ("gpu_oom", "vram_spill")
-    gap = anchored(plain, diagnosis.memory_mib) if isinstance(plain, Forecast) and ran_out else 0.0
-
-    def estimate(wanted: JobConfig) -> Forecast | None:
-        found = of(wanted, gap)
-        return found if isinstance(found, Forecast) else None
-
-    return (of(config, gap) if gap else plain), estimate
 
 
 def choose(attempts: Sequence[Attempt]) -> Attempt:

@@ -306,6 +306,11 @@ def test_less_text_creates_no_fact(run: Analyse, knowledge: Knowledge, seeds: ra
 
 
 # --- several attempts -------------------------------------------------------------------------------
+def verdict(report: Report, card_told: bool) -> Any:
+    """What is claimed of a run; without the fixes where another source tells the card that they must fit."""
+    return {key: value for key, value in facts(report).items() if key != "remedies" or not card_told}
+
+
 @batches
 def test_an_earlier_attempt_never_changes_the_verdict_on_a_later_one(
     run: Analyse, knowledge: Knowledge, lexicon: Lexicon, tmp_path: Path, seeds: range
@@ -315,18 +320,20 @@ def test_an_earlier_attempt_never_changes_the_verdict_on_a_later_one(
         earlier = write(replace(draw(seed + 7 * 41 + 3), name=case.plan.name, mode="ui"))
         if case.truth.phase is None or f"# Running job: {case.plan.name}" not in case.log:
             continue  # its head was lost: nothing tells where it begins
-        plain = facts(plainly(run, knowledge, case))
+        # an earlier message may tell the size of the card, and with it which fixes are enough
+        told = "gpu_total" in earlier.truth.sizes
+        plain = verdict(plainly(run, knowledge, case), told)
         appended = as_json(run(f"{earlier.log}\n{case.log}"), knowledge)
-        assert facts(appended) == plain, (case.id, earlier.id)
+        assert verdict(appended, told) == plain, (case.id, earlier.id)
         logs = [Source(f"{n}_log.txt", "utf-8", [one.log.encode()]) for n, one in enumerate((earlier, case))]
         rotated = as_json(analyse("run", logs, [], lexicon, versions=built_in_history()), knowledge)
-        assert facts(rotated) == plain, (case.id, earlier.id)
+        assert verdict(rotated, told) == plain, (case.id, earlier.id)
         if seed % 5 == 0:
             folder = tmp_path / str(seed)
             (folder / "logs").mkdir(parents=True)
             (folder / "logs" / "0_log.txt").write_bytes(earlier.log.encode())
             (folder / "log.txt").write_bytes(case.log.encode())
-            assert facts(as_json(opened(folder, lexicon), knowledge)) == plain, (case.id, earlier.id)
+            assert verdict(as_json(opened(folder, lexicon), knowledge), told) == plain, (case.id, earlier.id)
 
 
 @batches

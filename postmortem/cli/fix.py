@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from postmortem.cli import common, output
-from postmortem.cli.inputs import MEMORY_KINDS, analysed, named_config, open_input
 from postmortem.cli.errors import USAGE, Failure
+from postmortem.cli.inputs import MEMORY_KINDS, analysed, named_config, open_input
 from postmortem.text import LogText, printable
 
 if TYPE_CHECKING:

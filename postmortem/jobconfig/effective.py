@@ -17,6 +17,9 @@ DEFAULT = "default"
 LOG = "log"
 MAX_DATASETS = 200
 MAX_DIFFERENCES = 12
+MAX_OTHERS = 1000
+_CONTAINERS = frozenset({"sample.samples"})
+"""Covered as a whole, but their parts are worth telling apart."""
 _LONG = 40
 _MISSING = object()
 _FLAG = re.compile(r"is_[a-z0-9_]{1,40}")
@@ -67,7 +70,27 @@ def effective(dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: K
     for other_name, other in raws[1:]:
         warnings.extend(_differences(values, _values(other_name, other, knowledge), other_name))
     name = next((raw.job_name for _, raw in raws if raw.job_name), None)
-    return JobConfig(values, (source,), tuple(warnings), LogText(name) if name else None)
+    others = _others(chosen.settings, values, knowledge)
+    return JobConfig(values, (source,), tuple(warnings), LogText(name) if name else None, others)
+
+
+def _others(settings: Mapping[str, Any], values: Mapping[str, Value], knowledge: Knowledge) -> dict[str, Any]:
+    """The leaves of `settings` under paths that no setting of the knowledge base covers."""
+    covered = set(values) | {alias for setting in knowledge.settings for alias in setting.aliases}
+    found: dict[str, Any] = {}
+    stack: list[tuple[str, Any]] = [("", settings)]
+    while stack and len(found) < MAX_OTHERS:
+        path, value = stack.pop()
+        if path in covered and not (path in _CONTAINERS and isinstance(value, list)):
+            continue
+        if isinstance(value, Mapping):
+            stack.extend((f"{path}.{key}" if path else str(key)[:_LONG], below) for key, below in value.items())
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            stack.extend((f"{path}[{index}]", item) for index, item in enumerate(value[:MAX_DATASETS]))
+        elif value is not None:
+            text = value if isinstance(value, (bool, int, float)) and abs(value) < _HUGE else LogText(str(value)[:200])
+            found[path[:200]] = text
+    return found
 
 
 def settings_of(settings: Mapping[str, Any], knowledge: Knowledge, name: str = LOG) -> dict[str, Value]:

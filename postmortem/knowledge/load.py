@@ -29,6 +29,7 @@ from postmortem.knowledge.schema import (
     Regression,
     Remedy,
     Setting,
+    Variable,
     Watched,
 )
 
@@ -48,6 +49,7 @@ SECTIONS: dict[str, Any] = {
     "regressions": Regression,
     "watched": Watched,
     "exclusions": Exclusion,
+    "variables": Variable,
 }
 MAX_BYTES = 4_000_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")

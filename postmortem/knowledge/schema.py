@@ -266,6 +266,24 @@ class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     examples: Examples
 
 
+class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Settings that count as one change when two attempts are compared; the first entry that takes a path has it.
+
+    `paths` may hold `[]` for any index and end in `*`. `same_product`: the entry takes its paths only where the
+    product of these settings stayed the same. `bears: false` means no bearing on memory; `bears_on` limits the
+    bearing to failures of these kinds, phases or classes (or `baseline_before`: a baseline preview ran before it).
+    `identity` marks what makes it another job.
+    """
+
+    id: str
+    paths: tuple[str, ...]
+    source: str
+    bears: bool = True
+    bears_on: tuple[str, ...] = ()
+    same_product: tuple[str, ...] = ()
+    identity: bool = False
+
+
 DriftKind = Literal["print", "log", "bar", "raise", "arch", "key", "default"]
 """What `patterns drift` lists: printed lines, logger calls, bars, raised messages, archs, config keys, defaults."""
 
@@ -310,6 +328,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     memory_rules: tuple[MemoryRule, ...]
     watched: tuple[Watched, ...]
     exclusions: tuple[Exclusion, ...]
+    variables: tuple[Variable, ...]
     texts: dict[str, dict[str, str]]
     datings: tuple[Dating, ...] = ()
     regressions: tuple[Regression, ...] = ()

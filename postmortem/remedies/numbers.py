@@ -6,7 +6,7 @@ cannot matter, and say which rung of the ladder fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -14,11 +14,8 @@ from postmortem.knowledge.schema import Change, Knowledge, Remedy
 from postmortem.model import ConfigChange, JobConfig, NotHelping, Range, Rung, Suggestion
 from postmortem.remedies.changes import work_out
 from postmortem.remedies.edited import edited, merged
-from postmortem.vram import Forecast
+from postmortem.vram import Estimate, Forecast
 from postmortem.vram.forecast import FITS, TOO_MUCH
-
-Estimate = Callable[[JobConfig], Forecast | None]
-"""The forecast of the failing phase for a config; None where there is none."""
 
 MAX_STEPS = 6
 """How often a fix is applied again to find how far it has to go."""

@@ -11,7 +11,8 @@ from postmortem.diagnosis.conditions import all_hold
 from postmortem.knowledge.schema import Change, Knowledge, Remedy, Rule
 from postmortem.model import Diagnosis, JobConfig, NotHelping, Rung, Suggestion
 from postmortem.remedies.changes import work_out
-from postmortem.remedies.numbers import Estimate, with_numbers
+from postmortem.remedies.numbers import with_numbers
+from postmortem.vram import Estimate
 
 TOOLKIT = "ai-toolkit"
 _MEMORY = ("gpu_oom", "host_oom", "vram_spill")

@@ -8,10 +8,9 @@ import msgspec
 import regex
 
 from postmortem.knowledge.schema import Knowledge
-from postmortem.report.document import Report
 from postmortem.text import LogText, Words
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Redactor:
@@ -57,11 +56,11 @@ class Redactor:
         return value
 
 
-def redact(report: Report, knowledge: Knowledge) -> Report:
-    """The report without user names in paths, tokens, addresses and the like."""
+def redact(report: T, knowledge: Knowledge) -> T:
+    """The report, or another document of its kind, without user names in paths, tokens, addresses and the like."""
     redactor = Redactor(knowledge)
     parts = {}
     for name in report.__struct_fields__:
         value = getattr(report, name)
         parts[name] = value if name in ("tool", "schema_version", "lang") else redactor.walk(value)
-    return Report(**parts)
+    return type(report)(**parts)

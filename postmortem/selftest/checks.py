@@ -163,7 +163,7 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
 def _sources(knowledge: Knowledge) -> Iterator[str]:
     groups = (
         *(knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes),
-        *(knowledge.datings, knowledge.regressions),
+        *(knowledge.datings, knowledge.regressions, knowledge.variables),
     )
     for entries in groups:
         for entry in entries:
@@ -198,6 +198,8 @@ def _needed(knowledge: Knowledge) -> Iterator[str]:
     for entry in knowledge.classes:
         yield f"{entry.what}.{entry.id}.title"
         yield f"{entry.what}.{entry.id}.explain"
+    for variable in knowledge.variables:
+        yield f"compare.variable.{variable.id}"
     for remedy in knowledge.remedies:
         yield from _remedy_keys(remedy)
     for regression in knowledge.regressions:

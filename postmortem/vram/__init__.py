@@ -3,16 +3,20 @@
 from postmortem.vram.forecast import Card, Forecast, anchored, forecast, verdict
 from postmortem.vram.job import Refusal
 from postmortem.vram.ledger import Ledger, card_class_gib, ledger, next_card_gib
+from postmortem.vram.outlook import Estimate, card_of, outlook
 
 __all__ = [
     "Card",
+    "Estimate",
     "Forecast",
     "Ledger",
     "Refusal",
     "anchored",
     "card_class_gib",
+    "card_of",
     "forecast",
     "ledger",
     "next_card_gib",
+    "outlook",
     "verdict",
 ]

@@ -1,0 +1,120 @@
+"""`postmortem compare`: two or more attempts → what changed between them, and what that proves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from postmortem.cli import common, inputs, output
+from postmortem.cli.errors import USAGE, Failure
+
+if TYPE_CHECKING:
+    from postmortem.pipeline import Analysis
+    from postmortem.scan import Lexicon
+
+MAX_INPUTS = 40
+
+
+def compare(
+    paths: list[str] = typer.Argument(
+        ...,
+        metavar="FAILED [RETRY…]",
+        help="Logs, run folders or archives, oldest first; or one with several attempts.",
+    ),
+    config: list[Path] = typer.Option(
+        [], "--config", help="A job config for the first input, again for the second, …, where the log holds none."
+    ),
+    format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the comparison."),
+    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
+    redact: bool | None = typer.Option(
+        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
+    ),
+) -> int:
+    """Say what changed between attempts, how far each got, and what that proves."""
+    from postmortem.scan import Lexicon
+
+    base = common.knowledge(pack)
+    common.check_language(base, lang)
+    if len(paths) > MAX_INPUTS:
+        raise Failure(f"{len(paths)} inputs; give at most {MAX_INPUTS}", USAGE)
+    if len(config) > len(paths):
+        raise Failure(f"--config given {len(config)} times for {len(paths)} input(s)", USAGE)
+    if paths.count("-") > 1:
+        raise Failure("standard input can be one of the inputs only", USAGE)
+    lexicon = Lexicon(base)
+    given = [*config, *[None] * (len(paths) - len(config))]
+    attempts = _attempts(paths, given, lexicon)
+    from postmortem.compare import build
+
+    comparison = build(attempts, base, lang)
+    if redact or (redact is None and format is common.Format.markdown):
+        from postmortem.report.redact import redact as hide
+
+        comparison = hide(comparison, base)
+    if format is common.Format.json:
+        from postmortem.compare import json_
+
+        text = json_.render(comparison)
+    else:
+        from postmortem.report.texts import Texts
+
+        texts = Texts(base, lang)
+        if format is common.Format.markdown:
+            from postmortem.compare import markdown
+
+            text = markdown.render(comparison, texts)
+        else:
+            from postmortem.compare import terminal
+
+            colour = output.colour_stdout() and out is None
+            text = terminal.render(comparison, texts, width=80 if out else output.columns(), colour=colour)
+    output.write(text, out)
+    return 0
+
+
+def _attempts(paths: list[str], configs: list[Path | None], lexicon: Lexicon) -> list[Analysis]:
+    """Of one input all attempts of the newest one's job; of several, the attempt of each that speaks for it."""
+    from postmortem import pipeline
+    from postmortem.intake.sources import printable_name
+
+    if len(paths) > 1:
+        # the first is there for its failure; of a retry, the newest attempt counts
+        first = _read(paths[0], configs[0], lexicon)
+        chosen = [_matching(first)]
+        return chosen + [_read(path, config, lexicon)[-1] for path, config in zip(paths[1:], configs[1:])]
+    every = _read(paths[0], configs[0], lexicon)
+    same = [one for one in every if pipeline.same_job(one.attempt, every[-1].attempt)]
+    if len(same) < 2:
+        raise Failure(
+            f"{printable_name(paths[0])}: holds one attempt of its job; give the retry as a second log or folder", USAGE
+        )
+    return same
+
+
+def _matching(every: tuple[Analysis, ...]) -> Analysis:
+    from postmortem import pipeline
+
+    attempt = pipeline.choose([one.attempt for one in every])
+    return next(one for one in every if one.attempt is attempt)
+
+
+def _read(path: str, config: Path | None, lexicon: Lexicon) -> tuple[Analysis, ...]:
+    from postmortem import pipeline
+    from postmortem.intake.sources import printable_name
+    from postmortem.knowledge.load import history
+
+    opened = inputs.open_input(path)
+    configs = [*([inputs.named_config(config)] if config is not None else []), *opened.configs]
+    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
+    beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), opened.database(), history())
+    shown = printable_name(path)
+    try:
+        return pipeline.analyse_each(opened.source, logs, configs, lexicon, beside)
+    except pipeline.NothingRecognised:
+        raise inputs.nothing_recognised(shown) from None
+    except OSError as error:
+        raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
