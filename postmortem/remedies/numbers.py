@@ -14,7 +14,8 @@ from postmortem.knowledge.schema import Change, Knowledge, Remedy
 from postmortem.model import ConfigChange, JobConfig, NotHelping, Range, Rung, Suggestion
 from postmortem.remedies.changes import work_out
 from postmortem.remedies.edited import edited, merged
-from postmortem.vram import Estimate, Forecast
+from postmortem.vram import Estimate, Forecast, verdict
+from postmortem.vram.estimate import Rules
 from postmortem.vram.forecast import FITS, TOO_MUCH
 
 MAX_STEPS = 6
@@ -52,7 +53,7 @@ def with_numbers(
     for item in suggestions:
         remedy = by_id[item.id]
         if before.phase not in remedy.predict or not item.changes:
-            kept.append(_observed(item, remedy))
+            kept.append(_freed(_observed(item, remedy), before, knowledge))
             continue
         found = _sized(item, config, estimate, knowledge, wanted.get(item.id, ()))
         if found is None:
@@ -85,6 +86,14 @@ def _observed(item: Suggestion, remedy: Remedy) -> Suggestion:
         return item
     exact = remedy.saves == "memory.other_processes"
     return msgspec.structs.replace(item, saving=Range(freed if exact else 0.0, freed, freed))
+
+
+def _freed(item: Suggestion, before: Forecast, knowledge: Knowledge) -> Suggestion:
+    """Whether what other processes give back is enough: the need stays, the card gets larger."""
+    if item.saving is None or before.usable is None or item.saving.low < item.saving.high:
+        return item
+    fits = verdict(before.need, before.usable + item.saving.likely, Rules(knowledge.memory_rules))
+    return msgspec.structs.replace(item, peak=before.peak, fits=fits)
 
 
 def _sized(
@@ -144,7 +153,7 @@ def _ladder(
     made: tuple[ConfigChange, ...] = ()
     last: Forecast | None = estimate(config)
     for item in suggestions:
-        if item.peak is None or last is None:
+        if item.peak is None or not item.changes or last is None:
             continue
         here = edited(config, made, knowledge)
         more = _again(item, here, wanted)

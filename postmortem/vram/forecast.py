@@ -19,11 +19,23 @@ _LARGE_GAP_SHARE = 0.15
 
 
 class Card(msgspec.Struct, frozen=True):
-    """What of a card this process can have: capacity, and what other things hold of it (None: not known). MiB."""
+    """What of a card this process can have: capacity, and what other things hold of it (None: not known). MiB.
+
+    `allowed` is the cap that the process set itself (a memory fraction).
+    """
 
     capacity: float | None = None
     others: float | None = None
     non_pytorch: float | None = None
+    allowed: float | None = None
+
+    @property
+    def usable(self) -> float | None:
+        """What is left for this process: the card less other processes, and no more than a cap lets it have."""
+        if self.capacity is None:
+            return self.allowed
+        left = self.capacity - (self.others or 0.0)
+        return left if self.allowed is None else min(left, self.allowed)
 
 
 class Forecast(msgspec.Struct, frozen=True):
@@ -64,7 +76,7 @@ def forecast(
     rules = Rules(knowledge.memory_rules)
     peak = Range(*(sum(getattr(part, end) for part in found) for end in ("low", "likely", "high")))
     need = _need(peak, card, rules)
-    usable = None if card.capacity is None else card.capacity - (card.others or 0.0)
+    usable = card.usable
     fits = verdict(need, usable, rules)
     if fits == FITS and gap_mib > max(_LARGE_GAP_MIB, _LARGE_GAP_SHARE * (peak.likely - gap_mib)):
         fits = BORDERLINE  # something holds memory that the config does not explain, and may hold more

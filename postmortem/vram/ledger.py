@@ -10,7 +10,38 @@ from collections.abc import Mapping
 
 import msgspec
 
-_CARDS_GIB = (4, 6, 8, 10, 11, 12, 16, 20, 22, 24, 32, 40, 48, 64, 80, 94, 96, 128, 141, 180, 192, 256, 288)
+# as sold, and the slices that MIG cuts (5, 10, 18, 20, 35, 40, 71)
+_CARDS_GIB = (
+    4,
+    5,
+    6,
+    8,
+    10,
+    11,
+    12,
+    16,
+    18,
+    20,
+    22,
+    24,
+    32,
+    35,
+    40,
+    48,
+    64,
+    71,
+    80,
+    94,
+    96,
+    128,
+    141,
+    180,
+    192,
+    256,
+    288,
+)
+
+_WHOLE_GIB = tuple(size for size in _CARDS_GIB if size not in (5, 18, 35, 71))
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -75,4 +106,4 @@ def card_class_gib(capacity_mib: float) -> int | None:
 
 def next_card_gib(need_mib: float) -> int | None:
     """The smallest size that cards are sold by and that holds `need_mib`; None beyond the largest."""
-    return next((size for size in _CARDS_GIB if size * 1024 * 0.97 >= need_mib), None)
+    return next((size for size in _WHOLE_GIB if size * 1024 * 0.97 >= need_mib), None)

@@ -22,7 +22,8 @@ def card_of(diagnosis: Diagnosis, attempts: Sequence[Attempt], given_mib: float 
     seen += [oom.sizes_mib.get("gpu_total") for one in attempts for oom in reversed(one.ooms)]
     capacity = next((size for size in seen if size), None)
     balance = ledger(sizes)
-    return Card(capacity or given_mib, balance.other_processes, balance.non_pytorch)
+    allowed = diagnosis.facts.get("memory.allowed")
+    return Card(capacity or given_mib, balance.other_processes, balance.non_pytorch, allowed)
 
 
 def outlook(

@@ -208,3 +208,10 @@ def test_what_the_message_shows_moves_the_forecast() -> None:
     seen = {"pytorch_allocated": plain.peak.high + 900.0, "tried_to_allocate": 100.0}
     assert anchored(plain, seen) == pytest.approx(1000.0)
     assert anchored(plain, {"pytorch_allocated": 10.0, "tried_to_allocate": 5.0}) == 0.0
+
+
+def test_a_cap_of_the_process_is_the_card_it_has() -> None:
+    card = Card(capacity=24 * GIB, others=2 * GIB, allowed=12 * GIB)
+    assert card.usable == 12 * GIB
+    assert Card(capacity=24 * GIB, others=2 * GIB).usable == 22 * GIB
+    assert of("flux", card=card).fits == "does not fit"

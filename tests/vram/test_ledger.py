@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postmortem.diagnosis.memory import KEYS
-from postmortem.vram import card_class_gib, ledger
+from postmortem.vram import card_class_gib, ledger, next_card_gib
 
 SIZES = st.one_of(st.none(), st.floats(0, 300_000, allow_nan=False))
 
@@ -74,3 +74,28 @@ def test_a_spilled_card_is_short_by_what_was_moved_too() -> None:
 )
 def test_card_classes(gib: float, sold: int | None) -> None:
     assert card_class_gib(gib * 1024) == sold
+
+
+@pytest.mark.parametrize(
+    ("torch_gib", "sold_gb"),
+    [
+        (11.99, 12),
+        (31.36, 32),
+        (31.84, 32),
+        (23.64, 24),
+        (4.75, 5),
+        (9.75, 10),
+        (19.5, 20),
+        (39.39, 40),
+        (79.1, 80),
+        (2.9, None),
+    ],
+)
+def test_card_classes_and_slices(torch_gib: float, sold_gb: int | None) -> None:
+    assert card_class_gib(torch_gib * 1024) == sold_gb
+
+
+def test_the_next_card_is_one_that_can_be_bought() -> None:
+    assert next_card_gib(17 * 1024) == 20
+    assert next_card_gib(33 * 1024) == 40
+    assert next_card_gib(1000 * 1024) is None
