@@ -134,21 +134,21 @@ def logical_lines(data: bytes, breaks: Breaks) -> Iterator[tuple[bytes, int, int
         yield from _joined_words(data, breaks.width)
         return
     width = breaks.width
-    held = b""
-    first = offset = 0
-    at = 0
+    parts: list[bytes] = []
+    first = offset = at = size = 0
     for number, raw in enumerate(data.split(b"\n"), start=1):
         line = raw.rstrip(b"\r")
-        if not held:
+        if not size:
             first, offset = number, at
         at += len(raw) + 1
-        held += line
-        if _length(line) != width:
-            if held:
-                yield held, first, offset
-            held = b""
-    if held:
-        yield held, first, offset
+        parts.append(line)
+        size += len(line)
+        if _length(line) != width or size >= MAX_JOINED:
+            if size:
+                yield b"".join(parts), first, offset
+            parts, size = [], 0
+    if size:
+        yield b"".join(parts), first, offset
 
 
 def _joined_words(data: bytes, width: int) -> Iterator[tuple[bytes, int, int]]:

@@ -31,7 +31,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
     name = steps.main_description(items, job_name.reveal() if job_name else None)
     if job_name is None and name is not None:
         spans = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
-        if spans and spans[0].event is None:
+        if spans and spans[0].event is None and _is_name(name):
             job_name = LogText(name)
     resumed = _first(items, "resume_step") or _first(items, "resume_from")
     start = _number(_first(items, "resume_step"), "step") or 0
@@ -104,6 +104,14 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         last_text=scanned.last_text if whole else LogText(""),
         pace=clock.pace(items, stages, name, started, scanned.last_stamp if whole else None),
     )
+
+
+_NAME = re.compile(r"[^\"{}\[\]|]{1,120}")
+
+
+def _is_name(text: str) -> bool:
+    """Whether what stands before a bar can be a job's name: in text that lost its line breaks it is anything."""
+    return _NAME.fullmatch(text) is not None and text.count(" ") <= 12
 
 
 def _unquoted(items: list[Item]) -> list[Item]:
