@@ -37,9 +37,11 @@ def read(folder: Path) -> DatasetSizes:
         database = folder / NAME
         if database.is_file() and inside(folder, database):
             return _from_database(name, database, files, whole, shown)
+        if not whole:
+            return DatasetSizes(name, (), "headers", whole=False)
         if not files:
             raise IntakeError(f"{shown}: neither {NAME} nor images in it; give the folder of a dataset")
-        return _from_headers(name, folder, files, whole)
+        return _from_headers(name, folder, files)
     except OSError as error:
         raise IntakeError(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
 
@@ -88,7 +90,7 @@ def _from_database(name: LogText, path: Path, files: set[str], whole: bool, show
     return _sizes(name, sizes, "database", unread, whole=len(keyed) <= MAX_FILES)
 
 
-def _from_headers(name: LogText, folder: Path, files: set[str], whole: bool) -> DatasetSizes:
+def _from_headers(name: LogText, folder: Path, files: set[str]) -> DatasetSizes:
     sizes: Counter[tuple[int, int, bool]] = Counter()
     unread = 0
     for below in sorted(files):
@@ -100,7 +102,7 @@ def _from_headers(name: LogText, folder: Path, files: set[str], whole: bool) -> 
             sizes[found[0], found[1], False] += 1
         else:
             unread += 1
-    return _sizes(name, sizes, "headers", unread, whole=whole)
+    return _sizes(name, sizes, "headers", unread, whole=True)
 
 
 def _sizes(

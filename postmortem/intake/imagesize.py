@@ -10,6 +10,8 @@ from typing import BinaryIO
 
 Size = tuple[int, int]
 MAX_SEGMENTS = 2_000
+MAX_FILL = 64
+"""Bytes of filling before a segment."""
 MAX_EXIF = 65_536
 MAX_TAGS = 500
 _ORIENTATION = 0x0112
@@ -51,7 +53,9 @@ def _jpeg(file: BinaryIO) -> Size | None:
     turned: bool | None = None
     for _ in range(MAX_SEGMENTS):
         head = file.read(2)
-        while head == b"\xff\xff":
+        for _ in range(MAX_FILL):
+            if head != b"\xff\xff":
+                break
             head = b"\xff" + file.read(1)
         if len(head) < 2 or head[0] != 0xFF:
             return None

@@ -94,6 +94,18 @@ def test_a_header_that_breaks_off_tells_nothing(tmp_path: Path, raw: bytes) -> N
     assert read(tmp_path).unread == 1
 
 
+def test_a_folder_beyond_the_limit_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postmortem.intake.dataset.MAX_FILES", 1)
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(png(8, 8))
+    assert (read(tmp_path).sizes, read(tmp_path).whole) == ((), False)
+
+
+def test_a_file_of_filling_alone_is_given_up_soon(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"\xff\xd8" + b"\xff" * 5_000_000)
+    assert read(tmp_path).unread == 1
+
+
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IntakeError, match="neither"):
         read(tmp_path)
