@@ -8,11 +8,13 @@ import msgspec
 
 from postmortem.diagnosis import diagnose
 from postmortem.diagnosis.dating import TOOLKIT, date
+from postmortem.diagnosis.facts import family_of
 from postmortem.diagnosis.regressions import fitting, regression_facts
 from postmortem.jobconfig import ConfigText, effective
 from postmortem.knowledge.history import History
 from postmortem.model import (
     Attempt,
+    DatasetSizes,
     Diagnosis,
     FolderWitness,
     JobConfig,
@@ -82,11 +84,13 @@ def analyse(
     folder: FolderWitness | None = None,
     database: JobDatabase | None = None,
     versions: History | None = None,
+    datasets: Sequence[DatasetSizes] = (),
 ) -> Analysis:
     """Analyse a run. `logs` come oldest first; `skipped_steps` is what a database beside the newest one says;
     `versions`, AI Toolkit's history, dates the log, which stays undated without it.
 
     `folder` is what the run's folder holds, `database` the UI's jobs: both tell of the newest attempt of a job.
+    `datasets` are the folders of the job's datasets, in order or by name: they give the buckets that the log lacks.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
@@ -109,7 +113,11 @@ def analyse(
         if row.config is not None:
             configs = [*configs, ConfigText(database.name, row.config)]
     config = effective(chosen.dump, configs, lexicon.knowledge)
-    diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
+    trainer = _trainer(scans)
+    told: tuple[Notice, ...] = ()
+    if datasets and trainer in (TOOLKIT, None):
+        chosen, told = _bucketed(chosen, config, datasets, scanned, lexicon, versions, trainer, history)
+    diagnosis = diagnose(chosen, config, lexicon.knowledge, trainer, history)
     if versions is not None and diagnosis.trainer in (TOOLKIT, None):
         diagnosis = _dated(diagnosis, scanned, chosen, lexicon, versions)
     suggestions, useless = plan(diagnosis, config, lexicon.knowledge)
@@ -144,8 +152,38 @@ def analyse(
         not_helping=useless,
         ledger=ledger(diagnosis.memory_mib),
         kept=left,
-        warnings=(*config.warnings, *diagnosis.warnings, *beside, *others, *scanned.warnings, *repaired),
+        warnings=(*config.warnings, *diagnosis.warnings, *told, *beside, *others, *scanned.warnings, *repaired),
     )
+
+
+def _bucketed(
+    attempt: Attempt,
+    config: JobConfig,
+    datasets: Sequence[DatasetSizes],
+    scanned: ScanResult,
+    lexicon: Lexicon,
+    versions: History | None,
+    trainer: str | None,
+    history: Sequence[Attempt],
+) -> tuple[Attempt, tuple[Notice, ...]]:
+    """`attempt` with the buckets of its datasets where the log has none, and what the reader should know of that."""
+    from postmortem.diagnosis import rebuild
+
+    knowledge = lexicon.knowledge
+    dated = date(scanned.items, attempt, knowledge, versions)[0] if versions is not None else None
+    try:
+        found = rebuild.tables(config, datasets, family_of(config, attempt, knowledge)[0], dated, versions)
+    except rebuild.Unusable as problem:
+        return attempt, (problem.notice,)
+    if attempt.buckets:
+        differs = rebuild.changed(attempt, found)
+        return attempt, (differs,) if differs else ()
+    tried = [msgspec.structs.replace(attempt, buckets=one) for one in found]
+    index = rebuild.settle([(one.buckets, diagnose(one, config, knowledge, trainer, history)) for one in tried])
+    if index is None:
+        return attempt, (Notice("buckets_ambiguous"),)
+    notice = "buckets_rebuilt" if len(found) == 1 else "buckets_rebuilt_newest"
+    return tried[index], (Notice(notice, None, {"files": sum(one.files for one in datasets)}),)
 
 
 def _dated(

@@ -14,7 +14,7 @@ from postmortem.cli.errors import USAGE, Failure
 if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
-    from postmortem.model import JobDatabase
+    from postmortem.model import DatasetSizes, JobDatabase
     from postmortem.report import Report
 
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
@@ -31,6 +31,12 @@ def analyze(
     ),
     db: Path | None = typer.Option(
         None, "--db", metavar="FILE", help="The UI's database (aitk_db.db), if it is not in the toolkit's folder."
+    ),
+    dataset: list[Path] | None = typer.Option(
+        None,
+        "--dataset",
+        metavar="DIR",
+        help="A dataset's folder, if the log lacks its bucket table; once for each, in the config's order or by name.",
     ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
@@ -58,6 +64,7 @@ def analyze(
     if config is not None:
         configs.insert(0, _config(config))
     database = _database(opened, db)
+    datasets = [_dataset(folder) for folder in dataset or ()]
     logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     from postmortem.intake.sources import printable_name
 
@@ -73,6 +80,7 @@ def analyze(
             folder=opened.witness(),
             database=database,
             versions=history(),
+            datasets=datasets,
         )
     except pipeline.NothingRecognised:
         raise Failure(
@@ -127,6 +135,15 @@ def _database(opened: Intake, path: Path | None) -> JobDatabase | None:
 
     try:
         return opened.database(path)
+    except IntakeError as error:
+        raise Failure(str(error)) from None
+
+
+def _dataset(folder: Path) -> DatasetSizes:
+    from postmortem.intake import IntakeError, dataset
+
+    try:
+        return dataset.read(folder)
     except IntakeError as error:
         raise Failure(str(error)) from None
 
