@@ -68,7 +68,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         start_step=start,
         total_steps=main[-1].total if main else _number(_first(items, "total_steps"), "total"),
         last_bar=last_bar,
-        last_completed_step=_last_completed(main, placement, skipped, start),
+        last_completed_step=_last_completed(main, placement, skipped, start, silent=silent),
         good_steps=good,
         trained=bool(main),
         phase=last_stage,
@@ -80,7 +80,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         dump=next((item for item in items if isinstance(item, ConfigDump)), None),
         end=end,
         save_steps=saves,
-        sample_steps=_sample_steps(stages, main),
+        sample_steps=_sample_steps(stages, main, lags=not placement.counts_completed),
         last_saved_step=_last_saved(items),
         last_saved=_path(next(_all(items[::-1], "saved_checkpoint"), None)),
         resumed_from=_path(_first(items, "resume_from")),
@@ -235,12 +235,14 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
             yield Stage(item.place, phase, item.event or "status", item.text, step if step is not None else count)
 
 
-def _sample_steps(stages: Sequence[Stage], main: Sequence[BarSpan]) -> tuple[int, ...]:
-    """Steps inside which a mid-run preview was made (the count that the bar showed then)."""
+def _sample_steps(stages: Sequence[Stage], main: Sequence[BarSpan], *, lags: bool) -> tuple[int, ...]:
+    """Steps inside which a mid-run preview was made: the bar's count then, or the step after it if the bar `lags`."""
     found: list[int] = []
     for stage in stages:
-        if stage.phase == "mid_sampling" and stage.step is not None and stage.step not in found[-1:]:
-            found.append(stage.step)
+        if stage.phase == "mid_sampling" and stage.step is not None:
+            step = stage.step + (lags and stage.event.startswith("bar_sampling"))
+            if step not in found[-1:]:
+                found.append(step)
     return tuple(found)
 
 
@@ -262,14 +264,19 @@ def _buckets(items: Sequence[Item]) -> Iterator[Bucket]:
 
 
 def _last_completed(
-    main: Sequence[BarSpan], placement: steps.Placement, skipped: set[int | None], start: int
+    main: Sequence[BarSpan], placement: steps.Placement, skipped: set[int | None], start: int, *, silent: bool
 ) -> int | None:
-    """The last step that ended well, as far as the bar proves it."""
+    """The last step that ended well, as far as the bar proves it.
+
+    In a log that just ends, a dropped batch may have no banner: what the bar left without a sign is not counted.
+    """
     if not main or placement.last_bar is None:
         return None
     last = main[-1]
     at_work = last.last_n if placement.excerpt or placement.death_step is None else placement.death_step
     step = min(at_work, last.total) - 1
+    if silent and not placement.excerpt and not placement.confirmed:
+        step -= steps.open_counts(last, 0 if placement.counts_completed else 1)
     while step >= start and step in skipped:
         step -= 1
     return step if step >= start else None

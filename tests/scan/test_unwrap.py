@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from postmortem.scan import Lexicon, scan
 from postmortem.scan.unwrap import width_of
 from tests.conftest import Analyse
 from tests.simulate import config, head
@@ -52,3 +53,10 @@ def test_an_ordinary_log_is_not_taken_for_a_broken_one() -> None:
     assert width_of(LOG.encode()) is None
     assert width_of(("#" * 70 + "\n").encode() * 2 + b"x" * 300) is None
     assert width_of(BAR.replace("mugs", "\rmugs").encode() * 50) is None
+
+
+def test_a_flood_of_one_line_is_no_window(lexicon: Lexicon) -> None:
+    line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    found = scan([f"{line}\nKilled\n".encode() * 50], lexicon)
+    assert len(found.items) == 100
+    assert not found.warnings
