@@ -108,7 +108,7 @@ def analyse(
         chosen = join(chosen, row, message, scanned.bytes, lexicon)
         if row.config is not None:
             configs = [*configs, ConfigText(database.name, row.config)]
-    config = effective(chosen.dump, configs, lexicon.knowledge)
+    config = effective(chosen.dump, configs, lexicon.knowledge, chosen.other_dumps)
     diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
     if versions is not None and diagnosis.trainer in (TOOLKIT, None):
         diagnosis = _dated(diagnosis, scanned, chosen, lexicon, versions)
