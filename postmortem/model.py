@@ -297,6 +297,8 @@ class Attempt(msgspec.Struct, frozen=True):
     started: Stamp | None = None
     last_text: LogText = LogText("")
     pace: Pace = Pace()
+    other_dumps: tuple[ConfigDump, ...] = ()
+    """Configs of other processes of the job that may have been at work as well: nothing in the log names the one."""
     warnings: tuple[Notice, ...] = ()
 
 

@@ -112,7 +112,7 @@ def analyse(
         chosen = join(chosen, row, message, scanned.bytes, lexicon)
         if row.config is not None:
             configs = [*configs, ConfigText(database.name, row.config)]
-    config = effective(chosen.dump, configs, lexicon.knowledge)
+    config = effective(chosen.dump, configs, lexicon.knowledge, chosen.other_dumps)
     trainer = _trainer(scans)
     told: tuple[Notice, ...] = ()
     if datasets and trainer in (TOOLKIT, None):

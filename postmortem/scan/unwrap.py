@@ -113,7 +113,9 @@ def width_of(head: bytes) -> int | None:
     if b"\r" in head.replace(b"\r\n", b"\n"):
         return None
     lines = head.split(b"\n")[:4000]
-    lengths = [_length(line) for line in lines]
+    # what a flood repeats has one width for another reason
+    pairs = dict.fromkeys(zip(lines, [*lines[1:], b""], strict=True))
+    lengths = [_length(line) for line, _ in pairs]
     widest = max(lengths, default=0)
     if not _NARROWEST <= widest <= _WIDEST:
         return None
@@ -123,7 +125,7 @@ def width_of(head: bytes) -> int | None:
         return None
     torn = sum(
         length == widest and line.rstrip(b"\r")[-1:].isalnum() and after[:1].isalnum()
-        for line, after, length in zip(lines, lines[1:], lengths, strict=False)
+        for (line, after), length in zip(pairs, lengths, strict=True)
     )
     return widest if full >= _MOST * nearly or torn >= max(3, _TORN * full) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from postmortem.scan import Lexicon, scan
 from postmortem.scan.unwrap import MAX_JOINED, Breaks, logical_lines, width_of
 from tests.conftest import Analyse
 from tests.simulate import config, head
@@ -60,3 +61,10 @@ def test_lines_that_are_all_full_are_joined_only_so_far() -> None:
     assert b"".join(line for line, _, _ in joined) == b"x" * 400_000
     assert max(len(line) for line, _, _ in joined) <= MAX_JOINED + 80
     assert [first for _, first, _ in joined][:2] == [1, 206]
+
+
+def test_a_flood_of_one_line_is_no_window(lexicon: Lexicon) -> None:
+    line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    found = scan([f"{line}\nKilled\n".encode() * 50], lexicon)
+    assert len(found.items) == 100
+    assert not found.warnings
