@@ -150,7 +150,10 @@ class ScanResult(msgspec.Struct, frozen=True):
 
 # --- timeline ---------------------------------------------------------------------------------------
 class Bucket(msgspec.Struct, frozen=True):
-    """One batch shape of one dataset at one resolution, as the log prints it; sizes in pixels."""
+    """One batch shape of one dataset at one resolution, as the log prints it; sizes in pixels.
+
+    `source` is `log`, or `dataset` where the log lacks its table and the dataset gave it: then `line` is 0.
+    """
 
     dataset: LogText
     width: int
@@ -159,6 +162,7 @@ class Bucket(msgspec.Struct, frozen=True):
     files: int
     block: int
     line: int
+    source: str = "log"
 
     @property
     def label(self) -> str:
@@ -293,6 +297,8 @@ class Attempt(msgspec.Struct, frozen=True):
     started: Stamp | None = None
     last_text: LogText = LogText("")
     pace: Pace = Pace()
+    other_dumps: tuple[ConfigDump, ...] = ()
+    """Configs of other processes of the job that may have been at work as well: nothing in the log names the one."""
     warnings: tuple[Notice, ...] = ()
 
 
@@ -324,6 +330,25 @@ class FolderWitness(msgspec.Struct, frozen=True):
     preview_step: int | None = None
     preview_images: int = 0
     whole: bool = True
+
+
+class DatasetSizes(msgspec.Struct, frozen=True):
+    """What a dataset's folder says of the sizes of its files.
+
+    `sizes` are (width, height, whether it is a video, how many files), in pixels. `source` is `database` (AI Toolkit's
+    own, `.aitk_size.json`) or `headers` (the images'). Of `unread` files nothing is known, of more if not `whole`.
+    """
+
+    name: LogText
+    sizes: tuple[tuple[int, int, bool, int], ...]
+    source: str
+    unread: int = 0
+    whole: bool = True
+
+    @property
+    def files(self) -> int:
+        """Files whose size is known."""
+        return sum(count for *_, count in self.sizes)
 
 
 class JobRow(msgspec.Struct, frozen=True):

@@ -8,11 +8,13 @@ import msgspec
 
 from postmortem.diagnosis import diagnose
 from postmortem.diagnosis.dating import TOOLKIT, date
+from postmortem.diagnosis.facts import family_of
 from postmortem.diagnosis.regressions import fitting, regression_facts
 from postmortem.jobconfig import ConfigText, effective
 from postmortem.knowledge.history import History
 from postmortem.model import (
     Attempt,
+    DatasetSizes,
     Diagnosis,
     FolderWitness,
     JobConfig,
@@ -64,7 +66,8 @@ class Beside(msgspec.Struct, frozen=True):
 
     `skipped_steps` is what a loss database says of the newest log, `folder` what the run's folder holds, `database`
     the UI's jobs (both tell of the newest attempt of a job), `gpu_mib` the card's size where the log does not tell it,
-    `versions` AI Toolkit's history, without which a log stays undated.
+    `versions` AI Toolkit's history, without which a log stays undated, `datasets` the folders of the job's datasets,
+    in order or by name, for the buckets that a log lacks.
     """
 
     skipped_steps: Sequence[int] | None = None
@@ -72,6 +75,7 @@ class Beside(msgspec.Struct, frozen=True):
     folder: FolderWitness | None = None
     database: JobDatabase | None = None
     versions: History | None = None
+    datasets: Sequence[DatasetSizes] = ()
 
 
 class Analysis(msgspec.Struct, frozen=True):
@@ -106,12 +110,13 @@ def analyse(
     folder: FolderWitness | None = None,
     database: JobDatabase | None = None,
     versions: History | None = None,
+    datasets: Sequence[DatasetSizes] = (),
 ) -> Analysis:
     """Analyse a run. `logs` come oldest first; the rest as in `Beside`.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
-    beside = Beside(skipped_steps, gpu_mib, folder, database, versions)
+    beside = Beside(skipped_steps, gpu_mib, folder, database, versions, datasets)
     scans, attempts = _read(logs, lexicon, skipped_steps)
     if attempt is not None and not 1 <= attempt <= len(attempts):
         raise NoSuchAttempt(len(attempts))
@@ -169,8 +174,12 @@ def _one(
         chosen = join(chosen, row, message, scanned.bytes, lexicon)
         if row.config is not None:
             configs = [*configs, ConfigText(database.name, row.config)]
-    config = effective(chosen.dump, configs, lexicon.knowledge)
-    diagnosis = diagnose(chosen, config, lexicon.knowledge, _trainer(scans), history)
+    config = effective(chosen.dump, configs, lexicon.knowledge, chosen.other_dumps)
+    trainer = _trainer(scans)
+    told: tuple[Notice, ...] = ()
+    if known.datasets and trainer in (TOOLKIT, None):
+        chosen, told = _bucketed(chosen, config, known.datasets, scanned, lexicon, versions, trainer, history)
+    diagnosis = diagnose(chosen, config, lexicon.knowledge, trainer, history)
     if versions is not None and diagnosis.trainer in (TOOLKIT, None):
         diagnosis = _dated(diagnosis, scanned, chosen, lexicon, versions)
     card = card_of(diagnosis, [chosen, *reversed(history)], known.gpu_mib)
@@ -210,8 +219,38 @@ def _one(
         card=card,
         forecast=expected,
         kept=left,
-        warnings=(*config.warnings, *diagnosis.warnings, *beside, *others, *scanned.warnings, *repaired),
+        warnings=(*config.warnings, *diagnosis.warnings, *told, *beside, *others, *scanned.warnings, *repaired),
     )
+
+
+def _bucketed(
+    attempt: Attempt,
+    config: JobConfig,
+    datasets: Sequence[DatasetSizes],
+    scanned: ScanResult,
+    lexicon: Lexicon,
+    versions: History | None,
+    trainer: str | None,
+    history: Sequence[Attempt],
+) -> tuple[Attempt, tuple[Notice, ...]]:
+    """`attempt` with the buckets of its datasets where the log has none, and what the reader should know of that."""
+    from postmortem.diagnosis import rebuild
+
+    knowledge = lexicon.knowledge
+    dated = date(scanned.items, attempt, knowledge, versions)[0] if versions is not None else None
+    try:
+        found = rebuild.tables(config, datasets, family_of(config, attempt, knowledge)[0], dated, versions)
+    except rebuild.Unusable as problem:
+        return attempt, (problem.notice,)
+    if attempt.buckets:
+        differs = rebuild.changed(attempt, found)
+        return attempt, (differs,) if differs else ()
+    tried = [msgspec.structs.replace(attempt, buckets=one) for one in found]
+    index = rebuild.settle([(one.buckets, diagnose(one, config, knowledge, trainer, history)) for one in tried])
+    if index is None:
+        return attempt, (Notice("buckets_ambiguous"),)
+    notice = "buckets_rebuilt" if len(found) == 1 else "buckets_rebuilt_newest"
+    return tried[index], (Notice(notice, None, {"files": sum(one.files for one in datasets)}),)
 
 
 def _dated(

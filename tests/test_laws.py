@@ -214,8 +214,6 @@ def test_names_paths_and_prompts_that_quote_errors_change_nothing(
 ) -> None:
     for seed in seeds:
         plan, random = draw(seed), Random(f"quote {seed}")
-        if plan.failure == "dataset_missing":
-            continue  # its own error quotes the path: an exception's name in it is still taken for a glued line
         quote = random.choice(QUOTES)
         prompts = [{"prompt": quote}] if plan.mode == "ui" else [quote]
         quoting = replace(

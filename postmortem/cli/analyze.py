@@ -26,6 +26,12 @@ def analyze(
     db: Path | None = typer.Option(
         None, "--db", metavar="FILE", help="The UI's database (aitk_db.db), if it is not in the toolkit's folder."
     ),
+    dataset: list[Path] | None = typer.Option(
+        None,
+        "--dataset",
+        metavar="DIR",
+        help="A dataset's folder, if the log lacks its bucket table; once for each, in the config's order or by name.",
+    ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
     lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
@@ -48,7 +54,14 @@ def analyze(
     opened = inputs.open_input(path, max_expanded, max_ratio, max_entries)
     named = inputs.named_config(config) if config is not None else None
     analysis = inputs.analysed(
-        opened, path, named, base, attempt, database=inputs.named_database(opened, db), gpu_gib=gpu
+        opened,
+        path,
+        named,
+        base,
+        attempt,
+        database=inputs.named_database(opened, db),
+        datasets=[inputs.named_dataset(folder) for folder in dataset or ()],
+        gpu_gib=gpu,
     )
     from postmortem.report import build
 

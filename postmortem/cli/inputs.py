@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from postmortem.cli.errors import USAGE, Failure
 if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
-    from postmortem.model import JobDatabase
+    from postmortem.model import DatasetSizes, JobDatabase
     from postmortem.pipeline import Analysis
 
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
@@ -48,6 +49,7 @@ def analysed(
     attempt: int | None = None,
     *,
     database: JobDatabase | None = None,
+    datasets: Sequence[DatasetSizes] = (),
     gpu_gib: float | None = None,
 ) -> Analysis:
     """The analysis of what was opened at `path`; `config` is the one that the user named. Raises Failure."""
@@ -71,6 +73,7 @@ def analysed(
             folder=opened.witness(),
             database=database,
             versions=history(),
+            datasets=datasets,
         )
     except pipeline.NothingRecognised:
         raise nothing_recognised(shown) from None
@@ -93,6 +96,16 @@ def named_database(opened: Intake, path: Path | None) -> JobDatabase | None:
 
     try:
         return opened.database(path)
+    except IntakeError as error:
+        raise Failure(str(error)) from None
+
+
+def named_dataset(folder: Path) -> DatasetSizes:
+    """The sizes of the files in a dataset's folder. Raises Failure."""
+    from postmortem.intake import IntakeError, dataset
+
+    try:
+        return dataset.read(folder)
     except IntakeError as error:
         raise Failure(str(error)) from None
 

@@ -26,8 +26,12 @@ from postmortem.intake.packed import CODECS, HEAD, ZIP, Limits, is_archive, is_t
 CHUNK = 1 << 18
 _FREE_BYTES = 64 * 1024 * 1024
 """What may be unpacked whatever the ratio: a log of nothing but progress bars shrinks to a hundredth."""
-_WANTED = re.compile(r"(?i).+\.(?:log|txt|out|err|ya?ml|json)(?:\.\d+)?|loss_log\.db(?:-wal|-shm)?|[\w-]*log")
+_WANTED = re.compile(
+    r"(?i).+\.(?:log|txt|out|err|ya?ml|json)(?:\.\d+)?|(?:loss_log|aitk_db)\.db(?:-wal|-shm)?|[\w-]*log"
+)
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz", ".7z", ".rar")
+_WEIGHTS = (".safetensors", "optimizer.pt")
+"""What a run leaves and an analysis does not unpack."""
 _STRANGE = re.compile(r"[^\w. +()\[\]-]")
 _BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, ValueError, NotImplementedError)
 
@@ -48,6 +52,7 @@ class Unpacked(msgspec.Struct, frozen=True):
     single: bool
     cut: bool
     nested: str | None = None
+    weights: bool = False
 
     @property
     def folder(self) -> Path:
@@ -63,12 +68,12 @@ def unpack(stream: BinaryIO, head: bytes, name: str, limits: Limits) -> Unpacked
     root = home.path
     try:
         if head.startswith(ZIP):
-            return Unpacked(home, *_zip(packed, root, budget), budget.nested)
+            return Unpacked(home, *_zip(packed, root, budget), budget.nested, budget.weights)
         codec = next((codec for magic, codec in CODECS if head.startswith(magic)), None)
         inner: Any = packed if codec is None else _Counted(_decompressor(codec, packed, name), b"", None)
         start = inner.peek(HEAD)
         if is_tar(start):
-            return Unpacked(home, *_tar(inner, root, budget), budget.nested)
+            return Unpacked(home, *_tar(inner, root, budget), budget.nested, budget.weights)
         if is_archive(start):
             raise IntakeError(f"{name}: an archive inside an archive; unpack the outer one first")
         target = root / "log"
@@ -91,6 +96,7 @@ class _Budget:
         self.expanded = 0
         self.entries = 0
         self.nested: str | None = None
+        self.weights = False
 
     def spend(self, size: int) -> None:
         self.expanded += size
@@ -101,6 +107,8 @@ class _Budget:
 
     def enter(self, name: str) -> None:
         self.entries += 1
+        if name.lower().endswith(_WEIGHTS):
+            self.weights = True
         if name.lower().endswith(_PACKED):
             self.nested = PurePosixPath(name).name[:200]
         if self.entries > self.limits.entries:

@@ -17,6 +17,8 @@ _NARROW = re.compile(rb"[\t\n\r\x1b -~]{48}")
 """What UTF-16 never holds: so many characters of ASCII without a NUL between."""
 _ENOUGH = 4
 """Characters that show a script."""
+CODE_PAGES = frozenset({"cp949", "gbk", "cp1252"})
+"""Encodings that are told by what the text looks like in them: a guess."""
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive"),
     (b"\x1f\x8b", "a gzip file"),

@@ -34,7 +34,12 @@ _BESIDE = ("log.txt", *CONFIG_NAMES, "loss_log.db", "loss_log.db-wal", "loss_log
 
 def open_url(url: str, limits: Limits | None = None) -> Intake:
     """The log, archive or run folder at `url`. Raises IntakeError, in a line that names the URL without its secrets."""
-    shown = without_secrets(url)
+    try:
+        shown = without_secrets(url)
+    except ValueError:
+        raise IntakeError("not a URL that can be read; check its host and brackets") from None
+    scheme, rest = url.split(":", 1)
+    url = f"{scheme.lower()}:{rest}"
     if url.lower().startswith("file:"):
         return open_path(_local(url, shown), limits)
     if "::" in url:

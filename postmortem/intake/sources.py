@@ -123,8 +123,10 @@ def open_path(path: Path, limits: packed.Limits | None = None) -> Intake:
         mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         return _folder(path)
-    if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-        raise IntakeError(f"{_shown(path)}: neither a file nor a folder; give a log or a run folder")
+    if not stat.S_ISREG(mode) and not (stat.S_ISFIFO(mode) and _SHELL_PIPE.match(str(path))):
+        # any pipe but the shell's own could wait for a writer for ever
+        hint = f"pipe it in (`cat {path.name} | postmortem`)" if stat.S_ISFIFO(mode) else "give a log or a run folder"
+        raise IntakeError(f"{_shown(path)}: neither a file nor a folder; {printable_name(hint)}")
     if stat.S_ISFIFO(mode):
         try:
             return open_stream(path.open("rb"), str(path), limits)
@@ -185,6 +187,9 @@ def _packed(stream: BinaryIO, head: bytes, source: str, limits: packed.Limits | 
         # the reader knows the archive, not the folder that we unpacked it into
         told = str(error).replace(str(found.folder) + os.sep, "").removeprefix(f"{name}: ")
         raise IntakeError(f"{name}: {told}") from None
+    if found.weights:
+        with_note = [msgspec.structs.replace(log, repairs=(*log.repairs, "archive_partial")) for log in opened.logs]
+        opened = msgspec.structs.replace(opened, logs=tuple(with_note))
     if found.cut:
         logs_read = [msgspec.structs.replace(log, repairs=(*log.repairs, "archive_cut")) for log in opened.logs]
         opened = msgspec.structs.replace(opened, logs=tuple(logs_read))
@@ -255,7 +260,8 @@ def _log(name: str, head: bytes, raw: Callable[[], Iterator[bytes]]) -> LogFile:
             return jsonlines.texts(plain)
         return pastes.undo(plain, repairs) if repairs else plain
 
-    return LogFile(name, encoding, chunks, tuple(repair.name for repair in repairs))
+    undone = tuple(repair.name for repair in repairs)
+    return LogFile(name, encoding, chunks, (*undone, "code_page") if encoding in decode.CODE_PAGES else undone)
 
 
 def _read_head(stream: BinaryIO, source: str) -> bytes:

@@ -34,10 +34,14 @@ class ConfigText(msgspec.Struct, frozen=True):
     text: str
 
 
-def effective(dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: Knowledge) -> JobConfig:
+def effective(
+    dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: Knowledge, rivals: Sequence[ConfigDump] = ()
+) -> JobConfig:
     """The effective settings. `files` come in order of trust; the dump in the log, when there, outranks them.
 
-    Files that cannot be read become warnings, and so do settings on which the sources disagree.
+    `rivals` are the dumps of other processes of the job that may have been the one at work: a setting on which they
+    differ is not known (its value is None), and a warning says so. Files that cannot be read become warnings, and so
+    do settings on which the sources disagree.
     """
     warnings: list[Notice] = []
     raws: list[tuple[str, RawConfig]] = []
@@ -67,6 +71,10 @@ def effective(dump: ConfigDump | None, files: Sequence[ConfigText], knowledge: K
         return JobConfig({}, (), tuple(warnings))
     source, chosen = raws[0]
     values = _values(source, chosen, knowledge)
+    if source == LOG and rivals:
+        values, differing = _agreed(values, rivals, knowledge)
+        if differing:
+            warnings.append(Notice("processes_differ", rivals[0].place.line, {"settings": ", ".join(differing)}))
     for other_name, other in raws[1:]:
         warnings.extend(_differences(values, _values(other_name, other, knowledge), other_name))
     name = next((raw.job_name for _, raw in raws if raw.job_name), None)
@@ -115,6 +123,23 @@ def place(path: str, settings: Mapping[str, Any], knowledge: Knowledge) -> str:
 def differences(ran: Mapping[str, Value], other: Mapping[str, Value], name: str) -> tuple[Notice, ...]:
     """The settings on which what `ran` and the `other` config, called `name`, disagree; the first dozen."""
     return tuple(_differences(ran, other, name))
+
+
+def _agreed(
+    values: Mapping[str, Value], rivals: Sequence[ConfigDump], knowledge: Knowledge
+) -> tuple[dict[str, Value], list[str]]:
+    """`values` without those that a rival gives otherwise, and the paths of what is explicit there."""
+    agreed = dict(values)
+    differing: set[str] = set()
+    for rival in rivals:
+        theirs = _values(LOG, RawConfig(rival.value or {}, rival.lines), knowledge)
+        for path in set(agreed) | set(theirs):
+            mine, other = values.get(path), theirs.get(path)
+            if mine is None or other is None or mine.value != other.value:
+                agreed[path] = Value(None, LOG)
+                if LOG in (mine.source if mine else None, other.source if other else None):
+                    differing.add(path)
+    return agreed, sorted(differing)[:MAX_DIFFERENCES]
 
 
 def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Value]:

@@ -44,9 +44,7 @@ def _after(change: Change, before: Any, config: JobConfig) -> Any:
     if change.op == "set":
         return change.set if before != change.set and not (before is None and change.set is False) else None
     if change.op == "drop_largest":
-        sides = before if isinstance(before, list) else []
-        rest = [side for side in sides if side != max(sides)] if len(set(sides)) > 1 else []
-        return rest or None
+        return _without_largest(before, config)
     if change.op == "lower_bits":
         return _lower_bits(before)
     if change.op == "multiply_by_batch_cut":
@@ -76,10 +74,28 @@ def _preview_factor(config: JobConfig) -> float:
     return min(_SMALLER, trained / max(sides)) if sides and trained else _SMALLER
 
 
+def _without_largest(before: Any, config: JobConfig) -> Any:
+    """`before` without the job's largest resolution; a dataset that has no other one takes the next smaller in use.
+
+    Datasets that do not have it set no peak and stay as they are. A number stays a number, a list a list.
+    """
+    used = _resolutions(config)
+    sides = before if isinstance(before, list) else [before]
+    if len(used) < 2 or used[-1] not in sides:
+        return None
+    rest = [side for side in sides if side != used[-1]] or [used[-2]]
+    return rest if isinstance(before, list) else rest[0]
+
+
 def _largest_resolution(config: JobConfig) -> int:
+    return max(_resolutions(config), default=0)
+
+
+def _resolutions(config: JobConfig) -> list[int]:
+    """All resolutions of all datasets, smallest first."""
     found = [value.value for path, value in config.values.items() if re.fullmatch(r"datasets\[\d+\]\.resolution", path)]
-    sides = [side for value in found for side in (value if isinstance(value, list) else [value])]
-    return max((side for side in sides if isinstance(side, int)), default=0)
+    sides = {side for value in found for side in (value if isinstance(value, list) else [value])}
+    return sorted(side for side in sides if isinstance(side, int) and not isinstance(side, bool))
 
 
 def _longest_clip(config: JobConfig) -> int:

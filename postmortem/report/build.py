@@ -227,7 +227,7 @@ def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
     counted = weighed.rows if weighed else ()
     if not counted and facts.get("job.batch_size") and not facts.get("job.regularisation"):
         counted = bucket_odds(analysis.attempt.buckets, facts["job.batch_size"], facts.get("job.block_batches"))
-    rows = {(row.bucket.line, row.bucket.label): row for row in counted}
+    rows = {(row.bucket.block, row.bucket.line, row.bucket.label): row for row in counted}
     return [
         doc.BucketItem(
             dataset=bucket.dataset,
@@ -237,9 +237,10 @@ def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
             batches=row.batches if row else None,
             share=round(row.share, 4) if row else None,
             odds=round(row.odds, 3) if row and row.odds is not None else None,
+            source=bucket.source,
         )
         for bucket in analysis.attempt.buckets
-        for row in (rows.get((bucket.line, bucket.label)),)
+        for row in (rows.get((bucket.block, bucket.line, bucket.label)),)
     ]
 
 

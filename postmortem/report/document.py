@@ -162,7 +162,7 @@ class OomEvent(_Part, frozen=True, kw_only=True):
 
 
 class BucketItem(_Part, frozen=True, kw_only=True):
-    """One batch shape that the log lists.
+    """One batch shape that the log lists, or that the dataset gives where the log does not (`source`: log or dataset).
 
     `batches` an epoch and their `share` of all; `odds` that its batches are among those that failed (null where no
     failed step can be weighed against the table).
@@ -175,6 +175,7 @@ class BucketItem(_Part, frozen=True, kw_only=True):
     batches: int | None = None
     share: float | None = None
     odds: float | None = None
+    source: str = "log"
 
 
 class SettingItem(_Part, frozen=True, kw_only=True):

@@ -7,11 +7,15 @@ postfix or a second draw are kept as `unproven`; the timeline decides what they 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 from postmortem.model import BarSpan, Place, Stamp
 from postmortem.text import LogText
 
+_OF_A_BAR = " 0123456789%|/[]<:,.?#\u2588\u2589\u258a\u258b\u258c\u258d\u258e\u258f"
+"""What tqdm draws behind a description, before any word."""
+_TORN = re.compile(r" {1,3}\d{1,3}%")
 MAX_RANGES = 4096
 MAX_SAMPLES = 128
 
@@ -24,10 +28,28 @@ def seconds(clock: bytes) -> float:
     return float(total)
 
 
+def without_bar(text: str, bare: str, names: Iterable[str], *, cut: bool) -> str:
+    """What is left of a draw that was torn, once the description of a bar (one of `names`) is gone; else `text`.
+
+    The description may quote an error: it is a name all the same. `bare` is `text` without its prefixes; `cut`: the log
+    ends in the middle of this line.
+    """
+    for name in names:
+        if name and bare.startswith(f"{name}:"):
+            rest = bare[len(name) + 1 :]
+            if _TORN.match(rest) or (cut and not rest.strip(" 0123456789")):
+                return rest.lstrip(_OF_A_BAR)
+        if name and cut and name.startswith(bare.rstrip()):
+            return ""
+    return text
+
+
 class Fold:
     """The running state of one bar (one description and total), cut into spans by `take`."""
 
-    def __init__(self, description: str, total: int, place: Place, *, event: str | None, phase: str | None) -> None:
+    def __init__(
+        self, description: str, total: int, place: Place, *, event: str | None, phase: str | None, single: bool = False
+    ) -> None:
         self.description = description
         self.total = total
         self.event = event
@@ -45,7 +67,7 @@ class Fold:
         self._start_proofs = 0
         self._start_blank = 0
         self._start_said = 0
-        self._doubled: bool | None = None
+        self._doubled: bool | None = False if single else None
         self._twin = False
         self._reset(place)
 
@@ -102,10 +124,16 @@ class Fold:
                 self._samples = self._samples[::2]
                 self._stride *= 2
 
+    @property
+    def single(self) -> bool:
+        """Whether the bar shows that this log has its draws once."""
+        return self._doubled is False
+
     def _is_twin(self, n: int, elapsed: bytes, postfix: bytes) -> bool:
         """Whether this draw is the one before it, written twice: what then says nothing of a finished step.
 
-        AI Toolkit's `--log` wrote stderr twice until July 2026. It shows in the first draw: nothing redraws that.
+        AI Toolkit's `--log` wrote stderr twice until July 2026. It shows in the first draw, which nothing redraws but
+        a first step that was dropped within a second: an earlier bar of the log tells the two apart (`single`).
         """
         same = n == self.n and elapsed == self._elapsed and postfix == self._postfix
         if self._doubled is None and self.n is not None:

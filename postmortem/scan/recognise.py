@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,18 @@ from postmortem.text import LogText
 MAX_EVENT_TEXT = 2000
 MAX_MESSAGE = 4000
 """Characters of a message that are searched for sizes; no allocator prints half of that."""
+
+MAX_KNOWN = 64
+"""Lines whose meaning is kept: a flood repeats one line, or a few in turn."""
+_QUOTING = re.compile(
+    r"""(?:[/\\][^\s/\\:]{0,255}?|\w\ ['"`\u2018\u201c])  # a path, or a word and an opening quotation mark
+    (?:[\w.]{0,200}(?:Error|Exception):\ )?\Z""",
+    re.VERBOSE,
+)
+"""What stands directly before words that are part of a path or a quotation. After `= "` or `: "` they are a value."""
+_BEFORE = 500
+_NAMES_A_BAR = re.compile(r"[^|%\r\n]{0,200}?: {1,3}\d{1,3}%(?:\||\Z)")
+"""What stands behind words that are the description of a bar which was cut or torn."""
 
 
 class _Message(msgspec.Struct):
@@ -35,10 +48,20 @@ class Recogniser:
     def __init__(self, lexicon: Lexicon, source: str) -> None:
         self._lexicon = lexicon
         self._source = source
+        self._known: dict[str, tuple[Event, ...]] = {}
 
     def __call__(self, text: str, place: Place, entries: Any) -> Iterator[Event]:
         """The events of one segment: at most one marker or statement, and any trainer marks."""
         bare = self._lexicon.peel_prefix(text)
+        known = self._known.get(bare)
+        if known is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            known = self._known[bare] = tuple(self._read(bare, place, entries))
+        for event in known:
+            yield event if event.place is place else msgspec.structs.replace(event, place=place)
+
+    def _read(self, bare: str, place: Place, entries: Any) -> Iterator[Event]:
         listed = ordered(entries)
         for item in listed:
             if item.pattern.role == "trainer" and item.match(bare):
@@ -46,7 +69,7 @@ class Recogniser:
                 yield Event(place, item.pattern.id, "trainer", LogText(""), event=sets.trainer, reason=str(sets.weight))
         owner = self._claim(bare, [item for item in listed if item.pattern.role == "marker"])
         if owner:
-            yield self._event(owner[0], owner[1], _Message(bare), text, place)
+            yield self._event(owner[0], owner[1], _Message(bare), bare, place)
             return
         message = self._peel(bare)
         statements = [item for item in listed if item.pattern.role in STATEMENTS]
@@ -57,7 +80,7 @@ class Recogniser:
                 message = glued
                 claimed = self._claim(message.text, statements)
         if claimed:
-            yield self._event(claimed[0], claimed[1], message, text, place)
+            yield self._event(claimed[0], claimed[1], message, bare, place)
         elif message.carriers:
             yield Event(
                 place=place,
@@ -78,9 +101,16 @@ class Recogniser:
     def _claim(self, text: str, entries: list[Compiled]) -> tuple[Compiled, Any] | None:
         for item in entries:
             found = item.match(text)
-            if found:
+            if found and not self._mentioned(text, found.start(), found.end()):
                 return item, found
         return None
+
+    @staticmethod
+    def _mentioned(text: str, start: int, end: int) -> bool:
+        """Whether the words from `start` to `end` only name something: a path, a quotation, a bar that was cut."""
+        if start and _QUOTING.search(text, max(0, start - _BEFORE), start):
+            return True
+        return "%" in text[end:] and _NAMES_A_BAR.match(text, end) is not None
 
     def _peel(self, text: str) -> _Message:
         message = _Message(text)
@@ -119,7 +149,7 @@ class Recogniser:
         message.phase = sets.phase or message.phase
         message.event = sets.event or message.event
 
-    def _event(self, item: Compiled, found: Any, message: _Message, text: str, place: Place) -> Event:
+    def _event(self, item: Compiled, found: Any, message: _Message, bare: str, place: Place) -> Event:
         pattern = item.pattern
         sizes, others, device = read_sizes(item.fields, message.text[:MAX_MESSAGE])
         groups = {name: LogText(value) for name, value in found.groupdict().items() if value is not None}
@@ -128,7 +158,7 @@ class Recogniser:
             place=place,
             pattern=pattern.id,
             role=pattern.role,
-            text=LogText(self._lexicon.peel_prefix(text)[:MAX_EVENT_TEXT]),
+            text=LogText(bare[:MAX_EVENT_TEXT]),
             groups=groups,
             sizes_mib=sizes,
             others_mib=others,

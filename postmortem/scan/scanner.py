@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult, Stamp, Traceback
-from postmortem.scan.bars import Fold
+from postmortem.scan.bars import Fold, without_bar
 from postmortem.scan.boxes import BoxReader
 from postmortem.scan.clock import stamp_of
 from postmortem.scan.dump import DumpReader
@@ -61,6 +61,9 @@ class Scanner:
         self._starts: list[int] = []
         self._skips = {item.pattern.id for item in lexicon.statements if item.pattern.role in ("skip", "abort")}
         self._fold: Fold | None = None
+        self._single = False
+        self._cut_off: Text | None = None
+        self._job = ""
         self._names: dict[bytes, tuple[str, str | None, str | None]] = {}
         self._trainers: dict[str, tuple[int, Place]] = {}
         self._last_text = b""
@@ -84,7 +87,9 @@ class Scanner:
                     self._block(held)
                     held = []
                     size = 0
-        held.extend(cutter.finish())
+        unfinished = list(cutter.finish())
+        self._cut_off = unfinished[-1] if unfinished and isinstance(unfinished[-1], Text) else None
+        held.extend(unfinished)
         self._block(held)
         self._finish()
         last = strip_escapes(self._last_text.decode("utf-8", "replace"))
@@ -155,6 +160,9 @@ class Scanner:
             if self._traceback.code(self._lexicon.peel_prefix(text)):
                 return
         text = once(text)
+        if entries is not None and self._fold is not None:
+            names = (self._fold.description, self._kept.description if self._kept else "", self._job)
+            text = without_bar(text, self._lexicon.peel_prefix(text), names, cut=piece is self._cut_off)
         events = list(self._recognise(text, place, entries)) if entries is not None else []
         claimed = any(event.role != "trainer" for event in events)
         self._follow_wrapped(text, claimed=claimed)
@@ -256,6 +264,7 @@ class Scanner:
         if fold is None or fold.description != name or fold.total != total or (fold.n is not None and n < fold.n):
             if fold is not None:
                 self._end_bar()
+                self._single = self._single or fold.single
             fold = self._fold = self._resume_fold(name, total, n, Place(line, offset, self._source), event, phase)
         if raw_name[:1] == b"\r":
             fold.redrawn = True
@@ -268,7 +277,7 @@ class Scanner:
         if kept is not None and kept.description == name and kept.total == total and (kept.n or 0) <= n:
             kept.paused = True
             return kept
-        return Fold(name, total, place, event=event, phase=phase)
+        return Fold(name, total, place, event=event, phase=phase, single=self._single)
 
     _kept: Fold | None = None
     _want_code = 0
@@ -307,8 +316,10 @@ class Scanner:
     def _append(self, item: Item) -> None:
         if isinstance(item, Event) and item.event in _STARTS:
             self._put_back()
+            self._single = False
             self._alike = {}
             self._starts.append(len(self._items))
+            self._job = item.groups["name"].reveal() if "name" in item.groups else self._job
         kind = item.pattern if isinstance(item, Event) else type(item).__name__
         alike = self._alike[kind] = self._alike.get(kind, 0) + 1
         if alike > (MAX_SKIPS if isinstance(item, BarSpan) or kind in self._skips else MAX_ALIKE):

@@ -113,7 +113,9 @@ def width_of(head: bytes) -> int | None:
     if b"\r" in head.replace(b"\r\n", b"\n"):
         return None
     lines = head.split(b"\n")[:4000]
-    lengths = [_length(line) for line in lines]
+    # what a flood repeats has one width for another reason
+    pairs = dict.fromkeys(zip(lines, [*lines[1:], b""], strict=True))
+    lengths = [_length(line) for line, _ in pairs]
     widest = max(lengths, default=0)
     if not _NARROWEST <= widest <= _WIDEST:
         return None
@@ -123,7 +125,7 @@ def width_of(head: bytes) -> int | None:
         return None
     torn = sum(
         length == widest and line.rstrip(b"\r")[-1:].isalnum() and after[:1].isalnum()
-        for line, after, length in zip(lines, lines[1:], lengths, strict=False)
+        for (line, after), length in zip(pairs, lengths, strict=True)
     )
     return widest if full >= _MOST * nearly or torn >= max(3, _TORN * full) else None
 
@@ -134,21 +136,21 @@ def logical_lines(data: bytes, breaks: Breaks) -> Iterator[tuple[bytes, int, int
         yield from _joined_words(data, breaks.width)
         return
     width = breaks.width
-    held = b""
-    first = offset = 0
-    at = 0
+    parts: list[bytes] = []
+    first = offset = at = size = 0
     for number, raw in enumerate(data.split(b"\n"), start=1):
         line = raw.rstrip(b"\r")
-        if not held:
+        if not size:
             first, offset = number, at
         at += len(raw) + 1
-        held += line
-        if _length(line) != width:
-            if held:
-                yield held, first, offset
-            held = b""
-    if held:
-        yield held, first, offset
+        parts.append(line)
+        size += len(line)
+        if _length(line) != width or size >= MAX_JOINED:
+            if size:
+                yield b"".join(parts), first, offset
+            parts, size = [], 0
+    if size:
+        yield b"".join(parts), first, offset
 
 
 def _joined_words(data: bytes, width: int) -> Iterator[tuple[bytes, int, int]]:

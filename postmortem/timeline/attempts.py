@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, Item, ScanResult, Stage
 from postmortem.scan.lexicon import Lexicon
 from postmortem.text import LogText
-from postmortem.timeline import clock, ends, frames, ooms, rates, steps
+from postmortem.timeline import clock, ends, frames, ooms, processes, rates, steps
 from postmortem.timeline.split import split
 
 SAMPLING = "sampling"
@@ -19,19 +19,31 @@ def build(scans: Sequence[ScanResult], lexicon: Lexicon) -> tuple[Attempt, ...]:
     """The attempts of all logs of one run folder (oldest log first), numbered from 1."""
     attempts: list[Attempt] = []
     for scanned in scans:
+        dumps: tuple[ConfigDump, ...] = ()
+        before = 0
         for items in split(scanned):
-            attempts.append(_attempt(len(attempts) + 1, scanned, items, lexicon))
+            own = tuple(item for item in items if isinstance(item, ConfigDump))
+            # a model that loads again after training is the next process of a job that has several
+            goes_on = len(dumps) > 1 and not own and not _headed(items)
+            dumps, before = (dumps, before + 1) if goes_on else (own, 0)
+            attempts.append(_attempt(len(attempts) + 1, scanned, items, lexicon, (dumps, before)))
     return tuple(attempts)
 
 
-def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexicon) -> Attempt:
+def _attempt(
+    index: int,
+    scanned: ScanResult,
+    items: list[Item],
+    lexicon: Lexicon,
+    processes_of: tuple[Sequence[ConfigDump], int],
+) -> Attempt:
     items = ooms.mark_swallowed(_unquoted(items))
     banner = _first(items, "job_banner")
     job_name = banner.groups.get("name") if banner else None
     name = steps.main_description(items, job_name.reveal() if job_name else None)
     if job_name is None and name is not None:
         spans = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
-        if spans and spans[0].event is None:
+        if spans and spans[0].event is None and _is_name(name):
             job_name = LogText(name)
     resumed = _first(items, "resume_step") or _first(items, "resume_from")
     start = _number(_first(items, "resume_step"), "step") or 0
@@ -52,6 +64,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
     started = clock.first_stamp(items)
     slow = rates.step_times(main)
     whole = items[-1] is scanned.items[-1]
+    dumps = processes.candidates(*processes_of, items, name, completed=end.outcome.startswith("completed"))
     end_phase, end_step = _at_end(end, items, name, stages, placement, lexicon, first)
     last_bar = placement.last_bar
     at_work = last_bar if placement.excerpt else placement.death_step
@@ -68,7 +81,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         start_step=start,
         total_steps=main[-1].total if main else _number(_first(items, "total_steps"), "total"),
         last_bar=last_bar,
-        last_completed_step=_last_completed(main, placement, skipped, start),
+        last_completed_step=_last_completed(main, placement, skipped, start, silent=silent),
         good_steps=good,
         trained=bool(main),
         phase=last_stage,
@@ -77,10 +90,11 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         errors=tuple(item for item in items if isinstance(item, Event) and item.role in ends.ERRORS),
         notes=tuple(item for item in items if isinstance(item, Event) and item.role in ("note", "consequence")),
         buckets=buckets,
-        dump=next((item for item in items if isinstance(item, ConfigDump)), None),
+        dump=dumps[0] if dumps else None,
+        other_dumps=dumps[1:],
         end=end,
         save_steps=saves,
-        sample_steps=_sample_steps(stages, main),
+        sample_steps=_sample_steps(stages, main, lags=not placement.counts_completed),
         last_saved_step=_last_saved(items),
         last_saved=_path(next(_all(items[::-1], "saved_checkpoint"), None)),
         resumed_from=_path(_first(items, "resume_from")),
@@ -93,7 +107,7 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
         skips_confirmed=placement.confirmed,
         excerpt_bars=placement.excerpt,
         resumed=resumed is not None,
-        has_header=any(_first(items, what) for what in ("job_count", "process_count", "job_banner")),
+        has_header=_headed(items),
         end_phase=end_phase,
         end_step=end_step,
         end_frame=frames.innermost_own(end.traceback) if end.traceback else None,
@@ -106,14 +120,20 @@ def _attempt(index: int, scanned: ScanResult, items: list[Item], lexicon: Lexico
     )
 
 
+_NAME = re.compile(r"[^\"{}\[\]|]{1,120}")
+
+
+def _is_name(text: str) -> bool:
+    """Whether what stands before a bar can be a job's name: in text that lost its line breaks it is anything."""
+    return _NAME.fullmatch(text) is not None and text.count(" ") <= 12
+
+
 def _unquoted(items: list[Item]) -> list[Item]:
     """Without errors that stand in the middle of other text, where the log is whole enough not to need them.
 
     In a pasted fragment such a line may be all there is; in a run's own log it is a name, a path or a quotation.
     """
-    if not any(
-        isinstance(item, Event) and item.event in ("job_count", "process_count", "job_banner") for item in items
-    ):
+    if not _headed(items):
         return items
     claims = ("oom", "host_oom", "other_error", "abort")
     kept = [item for item in items if not (isinstance(item, Event) and item.quoted and item.role in claims)]
@@ -138,6 +158,11 @@ def _at_end(
     return phase, ooms.step_at(last, phase, items, name, stages, placement, fatal=True, start=start)
 
 
+def _headed(items: Sequence[Item]) -> bool:
+    """Whether one of the first lines that AI Toolkit prints of a run is there."""
+    return any(_first(items, what) for what in ("job_count", "process_count", "job_banner"))
+
+
 def _start_known(items: Sequence[Item], scanned: ScanResult) -> bool:
     """Whether the log says at which step the attempt starts: a resume names it, and a whole log without one is new.
 
@@ -145,9 +170,8 @@ def _start_known(items: Sequence[Item], scanned: ScanResult) -> bool:
     """
     if _first(items, "resume_step"):
         return True
-    headed = any(_first(items, what) for what in ("job_count", "process_count", "job_banner"))
     foreign = any(trainer != "ai-toolkit" for trainer in scanned.trainers)
-    return (headed or foreign) and not _first(items, "resume_from")
+    return (_headed(items) or foreign) and not _first(items, "resume_from")
 
 
 def _bar_text(span: BarSpan) -> LogText:
@@ -235,12 +259,14 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
             yield Stage(item.place, phase, item.event or "status", item.text, step if step is not None else count)
 
 
-def _sample_steps(stages: Sequence[Stage], main: Sequence[BarSpan]) -> tuple[int, ...]:
-    """Steps inside which a mid-run preview was made (the count that the bar showed then)."""
+def _sample_steps(stages: Sequence[Stage], main: Sequence[BarSpan], *, lags: bool) -> tuple[int, ...]:
+    """Steps inside which a mid-run preview was made: the bar's count then, or the step after it if the bar `lags`."""
     found: list[int] = []
     for stage in stages:
-        if stage.phase == "mid_sampling" and stage.step is not None and stage.step not in found[-1:]:
-            found.append(stage.step)
+        if stage.phase == "mid_sampling" and stage.step is not None:
+            step = stage.step + (lags and stage.event.startswith("bar_sampling"))
+            if step not in found[-1:]:
+                found.append(step)
     return tuple(found)
 
 
@@ -262,14 +288,19 @@ def _buckets(items: Sequence[Item]) -> Iterator[Bucket]:
 
 
 def _last_completed(
-    main: Sequence[BarSpan], placement: steps.Placement, skipped: set[int | None], start: int
+    main: Sequence[BarSpan], placement: steps.Placement, skipped: set[int | None], start: int, *, silent: bool
 ) -> int | None:
-    """The last step that ended well, as far as the bar proves it."""
+    """The last step that ended well, as far as the bar proves it.
+
+    In a log that just ends, a dropped batch may have no banner: what the bar left without a sign is not counted.
+    """
     if not main or placement.last_bar is None:
         return None
     last = main[-1]
     at_work = last.last_n if placement.excerpt or placement.death_step is None else placement.death_step
     step = min(at_work, last.total) - 1
+    if silent and not placement.excerpt and not placement.confirmed:
+        step -= steps.open_counts(last, 0 if placement.counts_completed else 1)
     while step >= start and step in skipped:
         step -= 1
     return step if step >= start else None

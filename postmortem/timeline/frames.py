@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from postmortem.model import Frame, Traceback
 from postmortem.scan.lexicon import Lexicon
 
@@ -37,6 +39,27 @@ def host_copy(traceback: Traceback, lexicon: Lexicon) -> Frame | None:
         if _own(text):
             return None
     return None
+
+
+_WRAPS = re.compile(r"__\w+__|\w*(?:wrap|call|impl|context|inner|apply$)\w*|_fn|fn|<lambda>|<module>")
+"""Functions that stand between a call and what it names: modules, decorators, autograd."""
+
+
+def tells_call(traceback: Traceback) -> bool:
+    """Whether the frames tell which call of the program itself failed.
+
+    They do not where none of its own frames is left (a paste, a traceback into which another was written), or where the
+    frame after its last one is no function that its code calls: the frames between are gone.
+    """
+    last = next((at for at, frame in reversed(list(enumerate(traceback.frames))) if _own(subject(frame))), None)
+    if last is None:
+        return False
+    if last + 1 == len(traceback.frames):
+        return True
+    called = traceback.frames[last + 1].function
+    code = traceback.frames[last].code.reveal()
+    # `_apply` is no wrapper: it is how torch moves a module that `to`, `cuda` or `cpu` was called on
+    return not code or called in code or (called != "_apply" and _WRAPS.fullmatch(called) is not None)
 
 
 def _own(text: str) -> bool:

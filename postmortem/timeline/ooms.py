@@ -202,7 +202,10 @@ def _oom(
     kind, resource = event.kind or "gpu_oom", event.resource
     if kind == "gpu_oom" and resource is None and cluster.traceback is not None:
         copies = frames.host_copy(cluster.traceback, lexicon)
-        kind, resource = ("host_oom", "pinned_host") if copies else (kind, "vram")
+        if copies is not None:
+            kind, resource = "host_oom", "pinned_host"
+        elif frames.tells_call(cluster.traceback):
+            resource = "vram"
     fatal = end.event is not None and any(end.event.place == e.place for e in cluster.events)
     trace = cluster.traceback or (end.traceback if fatal else None)
     framed = trace is not None and frames.phase_of(trace, lexicon)[0] is not None

@@ -50,7 +50,8 @@ def _begins(mark: str, seen: set[str]) -> bool:
     if mark == "job_count":
         return bool(seen - {"dump"}) or "job_count" in seen
     if mark == "dump":
-        return bool(seen & {"dump", "job_banner", "process_count", "trained", "ended"})
+        # a job of several processes prints the config of each, one after another
+        return bool(seen & {"job_banner", "process_count", "trained", "ended"})
     if mark == "job_banner":
         return bool(seen & {"job_banner", "process_count", "trained", "ended"})
     if mark == "process_count":

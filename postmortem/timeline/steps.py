@@ -19,6 +19,8 @@ MAX_UNPROVEN = 20_000
 MAX_SUSPECTS = 12
 SURE = 5
 """Steps that the bar must have passed before its way of counting is proven."""
+MAX_ROW = 3
+"""Dropped batches in a row that a run survives."""
 DENSE = 1.5
 """Draws a step of a bar that nobody thinned out: a finished step is drawn twice."""
 
@@ -100,7 +102,7 @@ def place(
             if _counters_fit(banners, steps):
                 return found(steps, confirmed=bool(banners), buffered=_late(items, name, steps))
         shown, rest = counts[: len(banners)], counts[len(banners) :]
-        plausible = rest and draws >= DENSE * passed and 2 * len(counts) <= passed
+        plausible = rest and draws >= DENSE * passed and 2 * len(counts) <= passed and _skips(last, counts)
         if silent and plausible and _counters_fit(banners, shown):
             return found(shown, extra=rest, confirmed=True, buffered=True)
         if _lumped(items, name):
@@ -109,6 +111,23 @@ def place(
     if died and stalled is not None:
         death = stalled
     return found(placed, confirmed=False, buffered=_lumped(items, name))
+
+
+def _skips(last: BarSpan, counts: Sequence[int]) -> bool:
+    """Whether `counts` can be dropped batches: a fourth in a row ends a run, and a loss that is NaN never changes."""
+    rows = any(later - count == MAX_ROW for count, later in zip(counts, counts[MAX_ROW:], strict=False))
+    return not rows and not _no_number(last)
+
+
+def _no_number(bar: BarSpan) -> bool:
+    return "nan" in bar.postfix.reveal().lower()
+
+
+def open_counts(last: BarSpan, offset: int) -> int:
+    """How many steps at the end of a bar that nobody thinned out show no sign that they were finished."""
+    if last.proven_n is None or _no_number(last):
+        return 0
+    return max(0, last.last_n + offset - 1 - _proven_step(last, offset))
 
 
 def _death(last: BarSpan, start_step: int, offset: int, *, excerpt: bool, aborted: bool, done: Sequence[int]) -> int:

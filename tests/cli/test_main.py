@@ -251,3 +251,16 @@ def test_the_status_stands_whatever_the_streams(log: Path, tmp_path: Path, line:
     )
     assert done.returncode == status
     assert b"internal error" not in done.stderr
+
+
+def test_a_dataset_gives_the_buckets_that_the_log_lacks(log: Path, tmp_path: Path) -> None:
+    mugs = tmp_path / "mugs"
+    mugs.mkdir()
+    (mugs / ".aitk_size.json").write_text('{"__version__": "0.1.2", "/a.png": [2000, 2000, "s"]}')
+    report = json.loads(postmortem(str(log), "--dataset", str(mugs), "--format", "json").stdout)
+    rows = [(row["bucket"], row["resolution"], row["source"]) for row in report["buckets"]]
+    assert rows == [("512x512", 512, "dataset"), ("768x768", 768, "dataset"), ("1024x1024", 1024, "dataset")]
+    assert "buckets_rebuilt" in {item["id"] for item in report["warnings"]}
+    missing = postmortem(str(log), "--dataset", str(tmp_path / "none"))
+    assert (missing.returncode, missing.stdout) == (3, b"")
+    assert b"give the folder of a dataset" in missing.stderr

@@ -153,3 +153,15 @@ def test_what_cannot_be_used_is_one_line(data: bytes, says: str) -> None:
     with pytest.raises(IntakeError, match=says) as caught:
         open_stream(io.BytesIO(data))
     assert "\n" not in str(caught.value)
+
+
+def test_a_packed_run_says_that_its_checkpoints_were_not_looked_at(tmp_path: Path) -> None:
+    packed = tmp_path / "run.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("job/log.txt", "Running 1 job\n")
+        archive.writestr("job/job_000000250.safetensors", b"\0" * 16)
+        archive.writestr("job/aitk_db.db", b"not a database")
+    opened = open_path(packed)
+    assert opened.logs[0].repairs == ("archive_partial",)
+    database = opened.database()
+    assert database is not None and database.damaged

@@ -116,3 +116,19 @@ def test_stray_bytes_in_utf_8_are_no_code_page(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_bytes((TEXT + "█▌" * 30).encode() + b"\xe9\xff\xb0\xa1")
     assert open_path(path).logs[0].encoding == "utf-8"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "lone"
+    os.mkfifo(pipe)
+    with pytest.raises(IntakeError, match="pipe it in"):
+        open_path(pipe)
+
+
+def test_an_encoding_that_was_guessed_is_said_to_be(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_bytes("Running 1 job\nDataset: C:/été/façade/naïve\n".encode("cp1252"))
+    opened = open_path(log)
+    assert opened.logs[0].encoding == "cp1252"
+    assert opened.logs[0].repairs == ("code_page",)

@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.intake import open_path
+from postmortem.knowledge.schema import Change
+from postmortem.model import JobConfig, Value
 from postmortem.pipeline import Source, analyse
+from postmortem.remedies.changes import work_out
 from postmortem.scan import Lexicon
 from tests.conftest import Analyse
 from tests.simulate import buckets, config, finished, head, training
@@ -41,6 +44,36 @@ def test_batch_of_one_cannot_be_lowered(run: Analyse) -> None:
     assert ids[0] == "drop_largest_resolution"
     assert "reduce_batch_size" not in ids
     assert "use_gradient_accumulation" not in ids
+
+
+@pytest.mark.parametrize(
+    ("resolutions", "edits"),
+    [
+        ([[768], [1280]], {"datasets[1].resolution": ([1280], [768])}),
+        (
+            [[512, 768, 1280], [1280]],
+            {"datasets[0].resolution": ([512, 768, 1280], [512, 768]), "datasets[1].resolution": ([1280], [768])},
+        ),
+        ([[512, 768], [1024]], {"datasets[1].resolution": ([1024], [768])}),
+        ([[1024], [1024]], None),
+    ],
+)
+def test_a_dataset_that_has_only_the_largest_resolution_takes_the_next_smaller_one(
+    run: Analyse, resolutions: list[Any], edits: dict[str, Any] | None
+) -> None:
+    datasets = [{"folder_path": f"/data/{n}", "resolution": value} for n, value in enumerate(resolutions)]
+    analysis = run(head(config(datasets=datasets)) + training(400, {0, 1, 2, 3}))
+    found = {item.id: {c.path: (c.before, c.after) for c in item.changes} for item in analysis.suggestions}
+    assert found.get("drop_largest_resolution") == edits
+
+
+def test_a_resolution_given_as_a_number_stays_a_number() -> None:
+    values = {
+        "datasets[0].resolution": Value(1024, "log"),
+        "datasets[1].resolution": Value(1536, "log"),
+    }
+    edits = work_out((Change(path="datasets[].resolution", op="drop_largest"),), JobConfig(values, ("log",)))
+    assert [(edit.path, edit.before, edit.after) for edit in edits] == [("datasets[1].resolution", 1536, 1024)]
 
 
 def test_accumulation_keeps_the_effective_batch(run: Analyse) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from postmortem.scan.unwrap import width_of
+from postmortem.scan import Lexicon, scan
+from postmortem.scan.unwrap import MAX_JOINED, Breaks, logical_lines, width_of
 from tests.conftest import Analyse
 from tests.simulate import config, head
 from tests.timeline.test_attempts import SIZES
@@ -52,3 +53,18 @@ def test_an_ordinary_log_is_not_taken_for_a_broken_one() -> None:
     assert width_of(LOG.encode()) is None
     assert width_of(("#" * 70 + "\n").encode() * 2 + b"x" * 300) is None
     assert width_of(BAR.replace("mugs", "\rmugs").encode() * 50) is None
+
+
+def test_lines_that_are_all_full_are_joined_only_so_far() -> None:
+    data = b"\n".join([b"x" * 80] * 5000)
+    joined = list(logical_lines(data, Breaks(80)))
+    assert b"".join(line for line, _, _ in joined) == b"x" * 400_000
+    assert max(len(line) for line, _, _ in joined) <= MAX_JOINED + 80
+    assert [first for _, first, _ in joined][:2] == [1, 206]
+
+
+def test_a_flood_of_one_line_is_no_window(lexicon: Lexicon) -> None:
+    line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    found = scan([f"{line}\nKilled\n".encode() * 50], lexicon)
+    assert len(found.items) == 100
+    assert not found.warnings

@@ -124,3 +124,55 @@ def test_a_bar_that_lags_by_one_tells_the_four_of_an_abort(run: Analyse, first: 
     analysis = run(f"{log}\nError running job: OOM during training step 3 times in a row, aborting training\n")
     assert [oom.step for oom in analysis.attempt.ooms] == list(range(first, first + 4))
     assert analysis.attempt.good_steps == first
+
+
+def lagging_fast(total: int, skipped: set[int], *, every: int, seconds: float = 0.3, until: int | None = None) -> str:
+    """The bar as it counted until August 2026: step k is drawn at k-1 when it ends well, then the bar goes to k."""
+    out, postfix, streak = [bar("mugs", 0, total, 0, "")], "", 0
+    for step in range(total if until is None else until):
+        elapsed = int(seconds * (step + 1))
+        if step in skipped:
+            streak += 1
+            out.append(BANNER.format(streak))
+        else:
+            streak = 0
+            postfix = f", lr: 1.0e-04 loss: {0.3 + step / 100000:.5f}"
+            out.append(bar("mugs", max(0, step - 1), total, elapsed, postfix))
+        if step and step % every == 0:
+            out.append(f"\nSaving at step {step}\nSaved checkpoint to output/mugs/mugs_{step:09d}.safetensors\n")
+            out.append("\rGenerating Samples: 100%|##########| 2/2 [00:18<00:00,  9.11s/it]\n")
+        else:
+            out.append(bar("mugs", step, total, elapsed, postfix))
+    return "".join(out)
+
+
+CACHED = "".join(f"\rCaching latents to disk: {50 * n:3d}%|#####| {n}/2 [00:0{n}<00:01,  3.33it/s]" for n in range(3))
+
+
+def test_a_first_step_dropped_within_a_second_is_no_bar_written_twice(run: Analyse) -> None:
+    analysis = run(START + CACHED + "\n" + lagging_fast(40, {0, 13}, every=100) + finished())
+    assert [oom.step for oom in analysis.attempt.ooms] == [0, 13]
+
+
+def test_a_preview_under_a_lagging_bar_stands_in_the_step_after_its_count(run: Analyse) -> None:
+    """The first of four failures is the step of the preview itself, not the one after it."""
+    tail = "Error running job: OOM during training step 3 times in a row, aborting training\n"
+    analysis = run(START + lagging_fast(80, {42, 43, 44}, every=14, seconds=2, until=45) + "\n" + tail)
+    assert analysis.attempt.sample_steps == (14, 28, 42)
+    assert [oom.step for oom in analysis.attempt.ooms] == [42, 43, 44, 45]
+    assert analysis.diagnosis.class_ != "after_sampling"
+
+
+def test_a_loss_that_is_no_number_hides_no_dropped_batch(run: Analyse) -> None:
+    log = training(60, [], until=30)
+    for step in range(30, 33):
+        log += bar("mugs", step, 60, 2 * step, ", lr: 1.0e-04 loss: nan")
+    assert run(START + log).diagnosis.kind == "unknown"
+
+
+def test_a_long_row_without_a_sign_is_no_row_of_dropped_batches(run: Analyse) -> None:
+    last = f", lr: 1.0e-04 loss: {0.3 + 29 / 100000:.5f}"
+    log = training(60, [], until=30).rstrip("\n") + "".join(bar("mugs", n, 60, 2 * n, last) for n in range(31, 37))
+    analysis = run(START + log)
+    assert analysis.diagnosis.kind == "unknown"
+    assert analysis.attempt.last_completed_step == 29

@@ -1,0 +1,80 @@
+"""Words that only name something (a path, a quotation, a bar) are no statement; the same words as a message are one."""
+
+from __future__ import annotations
+
+import pytest
+
+from postmortem.model import Event
+from postmortem.scan import Lexicon, scan
+from postmortem.scan.recognise import Recogniser
+from tests.conftest import Analyse
+from tests.simulate import bar, config, head, training
+
+OOM = "CUDA out of memory. Tried to allocate 2.00 GiB"
+
+
+def roles(lexicon: Lexicon, line: str) -> list[str]:
+    return [item.role for item in scan([line.encode()], lexicon).items if isinstance(item, Event)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"Error running job: Dataset path does not exist: /data/torch.OutOfMemoryError: {OOM}",
+        f"Error running job: Dataset path does not exist: C:\\sets\\{OOM}",
+        f"Exception: Dataset path does not exist: /data/{OOM}",
+        f"ValueError: Unknown caption '{OOM}'",
+        f"ValueError: Unknown caption \u201cRuntimeError: {OOM}\u201d",
+    ],
+)
+def test_a_path_or_a_quotation_in_an_error_of_another_kind(lexicon: Lexicon, line: str) -> None:
+    assert not {"oom", "host_oom"} & set(roles(lexicon, line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"torch.OutOfMemoryError: {OOM}",
+        f"Error running job: {OOM}",
+        f"Error loading /models/flux.safetensors: {OOM}",
+        f'  File "/app/toolkit/util/quantize.py", line 308, in quantize_modeltorch.OutOfMemoryError: {OOM}',
+        f"Failed to quantize blocks/0/attn: {OOM}",
+        f"RuntimeError('{OOM}')",
+        f'"info": "{OOM}"',
+        f"mugs_v2 stopped: '{OOM}'",
+    ],
+)
+def test_a_message_glued_to_other_words(lexicon: Lexicon, line: str) -> None:
+    assert "oom" in roles(lexicon, line)
+
+
+def test_a_log_that_ends_inside_the_bar_of_a_job_named_like_an_error(run: Analyse) -> None:
+    name = "CUDA out of memory"
+    log = head(config(), name=name) + training(60, [], until=12, name=name)
+    whole = run(log + bar(name, 12, 60, 24, ""))
+    assert whole.diagnosis.kind == "unknown"
+    last = bar(name, 13, 60, 26, "")
+    for cut in range(1, len(last)):
+        assert run(log.rstrip("\n") + last[:cut]).diagnosis.kind == "unknown", last[:cut]
+
+
+def test_an_error_glued_to_a_torn_bar_of_such_a_job(run: Analyse) -> None:
+    name = "CUDA out of memory"
+    log = head(config(), name=name) + training(60, [], until=12, name=name).rstrip("\n")
+    analysis = run(f"{log}\r{name}:  21%|## Error running job: {OOM}\n")
+    assert (analysis.diagnosis.kind, analysis.diagnosis.outcome) == ("gpu_oom", "failed")
+
+
+def test_a_line_that_repeats_is_read_once(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    once = Recogniser._read
+
+    def counting(self: Recogniser, bare: str, *rest: object) -> object:
+        read.append(bare)
+        return once(self, bare, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Recogniser, "_read", counting)
+    found = scan([f"torch.OutOfMemoryError: {OOM}\nKilled\n".encode() * 500], lexicon)
+    assert len(read) == 2
+    events = [item for item in found.items if isinstance(item, Event)]
+    assert [event.place.line for event in events[:4]] == [1, 2, 3, 4]

@@ -1,0 +1,42 @@
+"""Whether the frames of a bare CUDA error tell which memory it was about."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Analyse
+from tests.simulate import config, head
+
+ERROR = "CUDA error: out of memory"
+MAIN = '  File "/app/run.py", line 120, in main\n    job.run()\n'
+RUN = '  File "/app/jobs/process/BaseSDTrainProcess.py", line 2565, in run\n    self.sd.load_model()\n'
+COPY = '  File "/app/toolkit/util/quantize.py", line 308, in quantize_model\n    block.to("cpu", non_blocking=True)\n'
+MOVE = '  File "/app/toolkit/util/quantize.py", line 290, in quantize_model\n    block.to(device)\n'
+TORCH = (
+    '  File "/v/site-packages/torch/nn/modules/module.py", line 1371, in to\n    return self._apply(convert)\n'
+    '  File "/v/site-packages/torch/nn/modules/module.py", line 1357, in convert\n    return t.to(\n'
+)
+INNER = TORCH[TORCH.index("\n", TORCH.index("\n") + 1) + 1 :]
+CALLED = (
+    '  File "/app/toolkit/models/flux.py", line 20, in forward\n    x = self.block(x)\n'
+    '  File "/v/site-packages/torch/nn/modules/module.py", line 1751, in _wrapped_call_impl\n    return self._call_impl(*args)\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("frames", "kind", "resource"),
+    [
+        (MAIN + RUN + COPY + TORCH, "host_oom", "pinned_host"),
+        (MAIN + RUN + MOVE + TORCH, "gpu_oom", "vram"),
+        (MAIN + RUN + CALLED, "gpu_oom", "vram"),
+        # the frame that called is gone: the copy may have been to either memory
+        (TORCH, "gpu_oom", None),
+        (MAIN + TORCH, "gpu_oom", None),
+        (MAIN + RUN + INNER, "gpu_oom", None),
+    ],
+    ids=["copy", "move", "module", "no frame of its own", "only the first", "the last one missing"],
+)
+def test_a_bare_error_needs_the_frame_that_called(run: Analyse, frames: str, kind: str, resource: str | None) -> None:
+    log = f"{head(config())}Error running job: {ERROR}\nTraceback (most recent call last):\n{frames}"
+    diagnosis = run(f"{log}torch.AcceleratorError: {ERROR}\n").diagnosis
+    assert (diagnosis.kind, diagnosis.resource) == (kind, resource)
