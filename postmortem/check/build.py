@@ -64,9 +64,9 @@ def _job(
     buckets = stable.buckets if stable else ()
     training = expected(config, TRAINING, knowledge, buckets)
     weighed = weigh(config, training, buckets, card, knowledge)
-    known = facts_of(training, weighed, stable=is_stable(stable))
-    first = first_try(known, knowledge)
+    first = first_try(training.facts, knowledge)
     found = trial(config, training, weighed, card, stable, first, knowledge)
+    known = facts_of(training, weighed, stable=is_stable(stable), proven=found.verdict == "proven")
     fits = fits_of(weighed)
     return doc.JobItem(
         process=number,

@@ -11,7 +11,7 @@ from postmortem.knowledge.schema import FirstTry, Knowledge, Risk
 from postmortem.model import Diagnosis
 
 
-def facts_of(training: Diagnosis, weighed: Sequence[Phase], *, stable: bool) -> dict[str, Any]:
+def facts_of(training: Diagnosis, weighed: Sequence[Phase], *, stable: bool, proven: bool) -> dict[str, Any]:
     """What conditions of risks may ask: the job's facts, and the forecast's likely sizes."""
     known = dict(training.facts)
     step, preview = find(weighed, TRAINING), find(weighed, *PREVIEWS)
@@ -23,6 +23,7 @@ def facts_of(training: Diagnosis, weighed: Sequence[Phase], *, stable: bool) -> 
     if preview is not None:
         known["memory.preview"] = preview.need.likely
     known["check.stable"] = stable
+    known["check.proven"] = proven
     return known
 
 

@@ -67,6 +67,11 @@ def test_a_stable_run_is_no_first_run() -> None:
     assert "first_run_off" not in {item.id for item in job(log=stable(model__arch="sdxl"), **changes).risks}
 
 
+def test_what_the_log_proves_stable_is_not_called_too_sensitive() -> None:
+    assert "heavy_family" in {item.id for item in job(log=stable(), **OFF).risks}
+    assert "heavy_family" not in {item.id for item in job(log=stable(**OFF), **OFF).risks}
+
+
 def test_severe_ones_come_first_and_what_a_more_telling_one_covers_is_left_out() -> None:
     risks = job(**OFF, train__batch_size=4).risks
     assert [item.severity for item in risks] == sorted((item.severity for item in risks), key=["high", "medium"].index)
