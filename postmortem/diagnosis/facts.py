@@ -88,7 +88,7 @@ def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | Non
         1 for key in config.values if re.fullmatch(r"datasets\[\d+\]\.control_path(_\d)?", key) and config.get(key)
     )
     facts["job.controls_each"] = max(
-        (sum(1 for name in _CONTROLS if config.get(f"datasets[{index}].{name}")) for index in range(200)), default=0
+        (sum(_count(config.get(f"datasets[{index}].{name}")) for name in _CONTROLS) for index in range(200)), default=0
     )
     facts["job.auto_frames"] = any(value is True for value in _all(config, "datasets", "auto_frame_count"))
     on_disk = list(_all(config, "datasets", "cache_latents_to_disk"))
@@ -221,6 +221,11 @@ def _all(config: JobConfig, head: str, name: str) -> Iterator[Any]:
             continue
         if value.value is not None:
             yield value.value
+
+
+def _count(value: Any) -> int:
+    """How many folders a control path names: one, or a list of them."""
+    return len(value) if isinstance(value, list) else int(bool(value))
 
 
 def _ints(value: Any) -> list[int]:

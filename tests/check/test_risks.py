@@ -32,6 +32,11 @@ def found(**changes: Any) -> set[str]:
         ("z_image_large_batch", {**OFF, "train__batch_size": 8}, {**OFF, "train__batch_size": 2}),
         ("qwen_edit_batch", {**OFF, **EDIT, "train__batch_size": 2}, {**OFF, **EDIT}),
         ("qwen_edit_controls", {**OFF, **EDIT, **TWO}, {**OFF, **EDIT, "datasets__control_path_1": "/a"}),
+        (
+            "qwen_edit_controls",
+            {**OFF, **EDIT, "datasets__control_path": ["/a", "/b"]},
+            {**OFF, **EDIT, "datasets__control_path": ["/a"]},
+        ),
         ("flux_large_batch", {**OFF, **FLUX, "train__batch_size": 4}, {**FLUX, "train__batch_size": 4}),
         ("flux_buckets", {**OFF, **FLUX}, {**OFF, **FLUX, "datasets__resolution": [1024]}),
         ("heavy_family", OFF, {}),
