@@ -239,7 +239,7 @@ def _bucketed(
     knowledge = lexicon.knowledge
     dated = date(scanned.items, attempt, knowledge, versions)[0] if versions is not None else None
     try:
-        found = rebuild.tables(config, datasets, family_of(config, attempt, knowledge)[0], dated, versions)
+        found = rebuild.tables(config, datasets, family_of(config, attempt.stages, knowledge)[0], dated, versions)
     except rebuild.Unusable as problem:
         return attempt, (problem.notice,)
     if attempt.buckets:

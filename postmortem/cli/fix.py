@@ -144,16 +144,8 @@ def _patched(
 
 
 def _processes(analysis: Analysis) -> int:
-    """How many process configs stand in a row here: AI Toolkit prints all of a job before the first one runs."""
-    chosen = analysis.attempt
-    count = 1
-    if chosen.dump is None or chosen.dump.place.line != chosen.first_line:
-        return count
-    for other in reversed(analysis.attempts[: chosen.index - 1]):
-        if other.source != chosen.source or other.dump is None or other.job_name is not None or other.stages:
-            break
-        count += 1
-    return count
+    """How many process configs may have been the one that ran: AI Toolkit prints all of a job before the first."""
+    return 1 + len(analysis.attempt.other_dumps)
 
 
 def _said(item: Suggestion, result: Patched, texts: Texts) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -32,18 +32,25 @@ class Change(msgspec.Struct, frozen=True):
 
 def between(earlier: Analysis, later: Analysis, failing: Analysis, knowledge: Knowledge) -> tuple[Change, ...]:
     """The variables that differ, those that bear on the failure of `failing` first. Both configs must be known."""
-    edits = dict(_edits(earlier.config, later.config))
+    return between_configs(earlier.config, later.config, lambda variable: _bears(variable, failing), knowledge)
+
+
+def between_configs(
+    earlier: JobConfig, later: JobConfig, bears: Callable[[Variable], bool], knowledge: Knowledge
+) -> tuple[Change, ...]:
+    """The variables in which two known configs differ, those that bear (as `bears` says) first."""
+    edits = dict(_edits(earlier, later))
     groups: dict[str, tuple[Variable | None, list[ConfigChange]]] = {}
     for path, edit in edits.items():
-        leader = _leader(path, edits, earlier.config, later.config, knowledge)
-        variable = _variable(leader, earlier.config, later.config, knowledge)
+        leader = _leader(path, edits, earlier, later, knowledge)
+        variable = _variable(leader, earlier, later, knowledge)
         name = variable.id if variable else _INDEX.sub("[]", leader)
         groups.setdefault(name, (variable, []))[1].append(edit)
     found = [
         Change(
             name,
             variable is not None,
-            variable is None or _bears(variable, failing),
+            variable is None or bears(variable),
             variable is not None and variable.identity,
             tuple(sorted(items, key=lambda item: item.path)),
         )

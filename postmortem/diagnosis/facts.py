@@ -12,23 +12,24 @@ Paths, besides every setting's effective value (`train.batch_size`, `model.low_v
   `memory.spilled` (allocated exceeds the card), `memory.fragmented` (the request would fit into what is
   reserved but unallocated), `memory.request_share`, `memory.request_b_per_preview_px|request_b_per_bucket_px`
 - `job.batch_size|max_resolution|min_resolution|resolutions|shapes|num_frames|video|sample_frames|preview_side|
-  preview_pixels|previews|controls|latents_on_disk|workers|prefetch|preservation|te_cached|te_resident|rank|
+  preview_pixels|samples|max_pixels|controls|controls_each|auto_frames|latents_on_disk|workers|prefetch|preservation|te_cached|te_resident|rank|
   optimizer_8bit|quantized|quant_bits|te_quantized|offload|regularisation`
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from postmortem.knowledge.schema import Family, Knowledge
-from postmortem.model import Attempt, JobConfig
+from postmortem.model import Bucket, JobConfig, Stage
 
 _BITS = re.compile(r"(\d+)")
+_CONTROLS = ("control_path", "control_path_1", "control_path_2", "control_path_3")
 
 
-def family_of(config: JobConfig, attempt: Attempt, knowledge: Knowledge) -> tuple[Family | None, str | None]:
+def family_of(config: JobConfig, stages: Sequence[Stage], knowledge: Knowledge) -> tuple[Family | None, str | None]:
     """The model family and the arch name: by `model.arch`, by an old `is_…` flag, else by what the load printed."""
     arch = config.get("model.arch")
     if isinstance(arch, str) and arch:
@@ -36,25 +37,38 @@ def family_of(config: JobConfig, attempt: Attempt, knowledge: Knowledge) -> tupl
     for family in knowledge.families:
         if any(config.get(f"model.{flag}") is True for flag in family.flags):
             return family, family.arch[0]
-    texts = [stage.text.reveal() for stage in attempt.stages if stage.event in ("load_model", "status")]
+    texts = [stage.text.reveal() for stage in stages if stage.event in ("load_model", "status")]
     for family in knowledge.families:
         if family.marker and any(re.search(family.marker, text) for text in texts):
             return family, None
     return None, None
 
 
-def job_facts(config: JobConfig, attempt: Attempt, family: Family | None) -> dict[str, Any]:
+def family_facts(family: Family | None, arch: str | None) -> dict[str, Any]:
+    """`run.*` of the model."""
+    return {
+        "run.family": family.id if family else None,
+        "run.arch": arch,
+        "run.risk": family.risk if family else None,
+        "run.media": family.media if family else None,
+        "run.edit": family.edit if family else None,
+        "run.offloads": family.offloads if family else None,
+        "run.quantizes": family.quantizes if family else None,
+    }
+
+
+def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | None) -> dict[str, Any]:
     """`job.*`: what the settings amount to over all datasets and samples; nothing where no config is known."""
     facts: dict[str, Any] = {}
-    shapes = {bucket.label for bucket in attempt.buckets}
+    shapes = {bucket.label for bucket in buckets}
     frames = list(_all(config, "datasets", "num_frames"))
-    frames.extend(bucket.frames for bucket in attempt.buckets)
+    frames.extend(bucket.frames for bucket in buckets)
     if not config.known:
         facts["job.shapes"] = len(shapes) or None
         facts["job.video"] = bool(family and family.media == "video") or any(frame > 1 for frame in frames) or None
         facts["job.num_frames"] = max(frames, default=None)
         return facts
-    facts["job.block_batches"] = block_batches(config, max((bucket.block for bucket in attempt.buckets), default=0))
+    facts["job.block_batches"] = block_batches(config, max((bucket.block for bucket in buckets), default=0))
     facts["job.regularisation"] = any(value is True for value in _all(config, "datasets", "is_reg"))
     resolutions = sorted({side for sides in _all(config, "datasets", "resolution") for side in _ints(sides)})
     batches = [size for size in _all(config, "datasets", "batch_size") if isinstance(size, int)]
@@ -73,6 +87,10 @@ def job_facts(config: JobConfig, attempt: Attempt, family: Family | None) -> dic
     facts["job.controls"] = sum(
         1 for key in config.values if re.fullmatch(r"datasets\[\d+\]\.control_path(_\d)?", key) and config.get(key)
     )
+    facts["job.controls_each"] = max(
+        (sum(_count(config.get(f"datasets[{index}].{name}")) for name in _CONTROLS) for index in range(200)), default=0
+    )
+    facts["job.auto_frames"] = any(value is True for value in _all(config, "datasets", "auto_frame_count"))
     on_disk = list(_all(config, "datasets", "cache_latents_to_disk"))
     in_memory = list(_all(config, "datasets", "cache_latents"))
     facts["job.latents_on_disk"] = bool(on_disk) and all(value is True for value in on_disk)
@@ -127,7 +145,11 @@ def _preview_facts(config: JobConfig) -> dict[str, Any]:
             sizes.append((per[0] or width, per[1] or height, per[2] or frames))
             count += 1
     sides = [side for size in sizes for side in size[:2] if isinstance(side, int)]
+    largest = max((side for value in _all(config, "datasets", "resolution") for side in _ints(value)), default=None)
     return {
+        "job.samples": config.get("train.disable_sampling") is not True
+        and bool(config.get("sample.samples") or config.get("sample.prompts")),
+        "job.max_pixels": largest * largest if largest else None,
         "job.preview_side": max(sides, default=None),
         "job.preview_pixels": max(
             (w * h for w, h, _ in sizes if isinstance(w, int) and isinstance(h, int)), default=None
@@ -199,6 +221,11 @@ def _all(config: JobConfig, head: str, name: str) -> Iterator[Any]:
             continue
         if value.value is not None:
             yield value.value
+
+
+def _count(value: Any) -> int:
+    """How many folders a control path names: one, or a list of them."""
+    return len(value) if isinstance(value, list) else int(bool(value))
 
 
 def _ints(value: Any) -> list[int]:

@@ -26,7 +26,7 @@ def diagnose(
     history: Sequence[Attempt] = (),
 ) -> Diagnosis:
     """The diagnosis of `attempt` under `config`; `history` are the earlier attempts of the same job."""
-    family, arch = facts.family_of(config, attempt, knowledge)
+    family, arch = facts.family_of(config, attempt.stages, knowledge)
     where = platform_facts(attempt, config, knowledge)
     cause = cause_of(attempt, where.get("run.can_spill"))
     sizes, warnings = memory.sizes_of(cause.oom, attempt.notes)
@@ -111,7 +111,8 @@ def _facts(
     cause: Cause,
 ) -> dict[str, Any]:
     known: dict[str, Any] = facts.setting_facts(config)
-    known.update(facts.job_facts(config, attempt, family))
+    known.update(facts.job_facts(config, attempt.buckets, family))
+    known.update(facts.family_facts(family, arch))
     known.update(facts.memory_facts(sizes))
     known.update(facts.request_facts(sizes, known))
     if cause.oom is not None:
@@ -128,13 +129,6 @@ def _facts(
             "failure.call": attempt.end_frame.code.reveal() if attempt.end_frame else None,
             "failure.inner_call": _inner_call(attempt),
             "run.trainer": trainer,
-            "run.family": family.id if family else None,
-            "run.arch": arch,
-            "run.risk": family.risk if family else None,
-            "run.media": family.media if family else None,
-            "run.edit": family.edit if family else None,
-            "run.offloads": family.offloads if family else None,
-            "run.quantizes": family.quantizes if family else None,
             "run.outcome": attempt.end.outcome,
             "run.good_steps": attempt.good_steps,
             "run.resumed": attempt.resumed,

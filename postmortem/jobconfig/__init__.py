@@ -1,5 +1,5 @@
-"""YAML, JSON, log dump → effective settings, each with its source and line: `effective` is the room's door."""
+"""YAML, JSON, log dump → effective settings, each with its source and line: `effective`, `each`."""
 
-from postmortem.jobconfig.effective import ConfigText, effective
+from postmortem.jobconfig.effective import ConfigText, each, effective
 
-__all__ = ["ConfigText", "effective"]
+__all__ = ["ConfigText", "each", "effective"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.jobconfig.parse import ConfigProblem, RawConfig, parse
+from postmortem.jobconfig.parse import ConfigProblem, RawConfig, parse, parse_each
 from postmortem.knowledge.schema import Knowledge, Setting
 from postmortem.model import ConfigDump, JobConfig, Notice, Value
 from postmortem.text import LogText
@@ -62,10 +62,7 @@ def effective(
                 )
             )
             continue
-        for key, line in raw.duplicates:
-            warnings.append(
-                Notice("config_duplicate_key", None, {"file": LogText(file.name), "line": line, "key": LogText(key)})
-            )
+        warnings.extend(_duplicates(raw, file.name))
         raws.append((file.name, raw))
     if not raws:
         return JobConfig({}, (), tuple(warnings))
@@ -80,6 +77,25 @@ def effective(
     name = next((raw.job_name for _, raw in raws if raw.job_name), None)
     others = _others(chosen.settings, values, knowledge)
     return JobConfig(values, (source,), tuple(warnings), LogText(name) if name else None, others)
+
+
+def each(file: ConfigText, knowledge: Knowledge) -> list[JobConfig]:
+    """The effective settings of every process of one job config. Raises ConfigProblem when it is none."""
+    return [
+        JobConfig(
+            values := _values(file.name, raw, knowledge),
+            (file.name,),
+            tuple(_duplicates(raw, file.name)),
+            LogText(raw.job_name) if raw.job_name else None,
+            _others(raw.settings, values, knowledge),
+        )
+        for raw in parse_each(file.text)
+    ]
+
+
+def _duplicates(raw: RawConfig, name: str) -> Iterator[Notice]:
+    for key, line in raw.duplicates:
+        yield Notice("config_duplicate_key", None, {"file": LogText(name), "line": line, "key": LogText(key)})
 
 
 def _others(settings: Mapping[str, Any], values: Mapping[str, Value], knowledge: Knowledge) -> dict[str, Any]:
@@ -228,7 +244,8 @@ def _clean(value: Any, setting: Setting) -> Any:
     if isinstance(value, str):
         return value[:200]
     if isinstance(value, (int, float)) and not isinstance(value, bool) and not abs(value) < _HUGE:
-        return LogText(f"{value:.3g}" if isinstance(value, float) else hex(value)[:_LONG])
+        text = f"{value:.3g}" if isinstance(value, float) else hex(value)[:_LONG]
+        return text if setting.type == "str" else LogText(text)  # text settings are read as text
     if isinstance(value, float) and value.is_integer() and setting.type == "int":
         return int(value)
     if isinstance(value, (bool, int, float)):

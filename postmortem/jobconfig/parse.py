@@ -10,6 +10,7 @@ import msgspec
 
 MAX_CHARS = 2_000_000
 MAX_DEPTH = 60
+MAX_PROCESSES = 50
 MAX_DIGITS = 40
 """Of a number; a longer one stays text, since to read it takes time that grows with its square."""
 
@@ -33,10 +34,15 @@ class RawConfig(msgspec.Struct, frozen=True):
 
 
 def parse(text: str) -> RawConfig:
-    """Parse a job config (YAML or JSON, the whole job or only its process).
+    """Parse a job config (YAML or JSON, the whole job or only its process): its first process.
 
     Raises ConfigProblem when it is neither, or holds no process settings.
     """
+    return parse_each(text)[0]
+
+
+def parse_each(text: str) -> list[RawConfig]:
+    """The same, all processes of the job in their order; at least one."""
     if len(text) > MAX_CHARS:
         raise ConfigProblem(f"larger than {MAX_CHARS} characters; that is no job config")
     value: Any
@@ -54,7 +60,7 @@ def parse(text: str) -> RawConfig:
         duplicates = tuple(found)
     if not isinstance(value, dict):
         raise ConfigProblem("not a job config: expected keys such as job, config, process")
-    return _process(value, lines, duplicates)
+    return _processes(value, lines, duplicates)
 
 
 def _json(text: str) -> Any:
@@ -82,7 +88,9 @@ def _children(item: Any) -> Iterable[Any]:
     return item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
 
 
-def _process(value: Mapping[str, Any], lines: Mapping[str, int], duplicates: tuple[tuple[str, int], ...]) -> RawConfig:
+def _processes(
+    value: Mapping[str, Any], lines: Mapping[str, int], duplicates: tuple[tuple[str, int], ...]
+) -> list[RawConfig]:
     outer = value.get("config")
     if isinstance(outer, dict):
         name = outer.get("name")
@@ -90,9 +98,15 @@ def _process(value: Mapping[str, Any], lines: Mapping[str, int], duplicates: tup
         processes = outer.get("process")
         if not isinstance(processes, list) or not processes or not isinstance(processes[0], dict):
             raise ConfigProblem("config.process holds no process")
-        prefix = "config.process[0]."
-        below = {path[len(prefix) :]: line for path, line in lines.items() if path.startswith(prefix)}
-        return RawConfig(processes[0], below, job_name, duplicates)
+        return [
+            RawConfig(process, _below(lines, f"config.process[{index}]."), job_name, duplicates)
+            for index, process in enumerate(processes[:MAX_PROCESSES])
+            if isinstance(process, dict)
+        ]
     if any(isinstance(value.get(key), (dict, list)) for key in ("train", "model", "datasets", "sample", "network")):
-        return RawConfig(value, lines, None, duplicates)
+        return [RawConfig(value, lines, None, duplicates)]
     raise ConfigProblem("not a job config: neither config.process nor train, model or datasets in it")
+
+
+def _below(lines: Mapping[str, int], prefix: str) -> dict[str, int]:
+    return {path[len(prefix) :]: line for path, line in lines.items() if path.startswith(prefix)}

@@ -23,11 +23,13 @@ from postmortem.knowledge.schema import (
     Exclusion,
     Factor,
     Family,
+    FirstTry,
     Knowledge,
     Pattern,
     Redaction,
     Regression,
     Remedy,
+    Risk,
     Setting,
     Variable,
     Watched,
@@ -50,6 +52,8 @@ SECTIONS: dict[str, Any] = {
     "watched": Watched,
     "exclusions": Exclusion,
     "variables": Variable,
+    "risks": Risk,
+    "first_tries": FirstTry,
 }
 MAX_BYTES = 4_000_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")

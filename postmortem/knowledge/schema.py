@@ -248,6 +248,26 @@ class Regression(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     until_commit: str | None = None
 
 
+class Risk(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A combination of settings to treat as risky before a run; `instead_of`: entries that say less of the same."""
+
+    id: str
+    when: tuple[str, ...]
+    severity: Literal["high", "medium"]
+    source: str
+    guide: str | None = None
+    instead_of: tuple[str, ...] = ()
+
+
+class FirstTry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The guide's safe first try for the families that `when` tells; `batch_max` is the largest batch of it."""
+
+    id: str
+    when: tuple[str, ...]
+    source: str
+    batch_max: int = 1
+
+
 class ClassEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One failure class, kind or warning that `explain` can describe."""
 
@@ -332,3 +352,5 @@ class Knowledge(msgspec.Struct, frozen=True):
     texts: dict[str, dict[str, str]]
     datings: tuple[Dating, ...] = ()
     regressions: tuple[Regression, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    first_tries: tuple[FirstTry, ...] = ()

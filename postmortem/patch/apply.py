@@ -88,6 +88,10 @@ def _edited(body: str, job: Any, edits: Sequence[tuple[Path, Any]]) -> str:
     for path, value in edits:
         if isinstance(value, list):
             items = choose_at(job, path)
+            if isinstance(items, list) and len(items) == len(value) == 1:
+                editor.set((*path, 0), value[0])
+                _put(expected, path, list(value))
+                continue
             kept = [type(item) is not int or item in value for item in items] if isinstance(items, list) else []
             editor.keep(path, kept)
             _put(expected, path, [item for item, keep in zip(items, kept) if keep])
@@ -119,6 +123,8 @@ def _wanted(change: ConfigChange, have: Any) -> Any:
     before, after = change.before, change.after
     if have == after and isinstance(have, bool) == isinstance(after, bool):
         return _ALREADY
+    if have == before and isinstance(have, bool) == isinstance(before, bool):
+        return after
     if isinstance(after, list):
         rest = [side for side in have if side <= max(after)] if isinstance(have, list) else []
         if have and rest == have:

@@ -103,7 +103,7 @@ def _details(report: Report, texts: Texts) -> list[str]:
         lines += [f"**{plain(texts('section.other_fixes'))}** ({plain(texts('section.then'))})", ""]
         for item in report.remedies[1:]:
             lines += [*_remedy(item, texts), ""]
-    ladder = outlook.ladder_lines(report, texts)
+    ladder = outlook.ladder_lines(report.ladder, report.card_needed_gib, texts)
     if ladder:
         lines += [f"**{plain(texts('forecast.ladder'))}**", "", *(f"{plain(line)}  " for line in ladder), ""]
     if report.will_not_help:

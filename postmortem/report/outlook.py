@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from postmortem.model import NotHelping, Range, Rung
 from postmortem.report import document as doc
@@ -88,31 +88,48 @@ def why_not(item: NotHelping, texts: Texts, facts: Mapping[str, Any]) -> Words:
         return texts.words(f"remedy.{item.id}.not.{item.why}", facts)
     if item.saving.likely < 1:
         return texts.words("forecast.nothing")
-    return texts.words("forecast.too_small", {"size": _rounded(item.saving.likely)})
+    return texts.words("forecast.too_small", {"size": rounded(item.saving.likely)})
 
 
 def between(sizes: doc.Span) -> str:
     """A range for people, in as many digits as a prediction deserves: ``4.4-4.6 GiB``, ``79-133 GiB``."""
-    low, high = (_rounded(mib) for mib in (sizes.low, sizes.high))
+    low, high = (rounded(mib) for mib in (sizes.low, sizes.high))
     if low == high:
         return low
     number, _, unit = low.partition(" ")
     return f"{number}–{high}" if high.endswith(" " + unit) else f"{low}–{high}"
 
 
-def _rounded(mib: float) -> str:
+def rounded(mib: float) -> str:
+    """A predicted size, in as many digits as it deserves."""
     gib = mib / 1024
     if gib < 3:
         return size(mib)
     return f"{gib:.0f} GiB" if gib >= 20 else f"{round(gib * 2) / 2:g} GiB"
 
 
-def effect(item: doc.RemedyItem, texts: Texts) -> str | None:
+class Effect(Protocol):
+    """What a fix of any document says of its effect."""
+
+    @property
+    def saving(self) -> doc.Span | None:
+        """What it takes off the peak."""
+
+    @property
+    def peak(self) -> doc.Span | None:
+        """What is left."""
+
+    @property
+    def fits(self) -> str | None:
+        """The verdict on that."""
+
+
+def effect(item: Effect, texts: Texts) -> str | None:
     """What a fix saves and whether that is enough, in one line; None where no figure is known."""
     if item.saving is None:
         return None
     if item.peak is None:
-        return texts("forecast.frees", {"size": _rounded(item.saving.high)})
+        return texts("forecast.frees", {"size": rounded(item.saving.high)})
     parts = [
         texts("forecast.saves", {"size": between(item.saving)}),
         texts("forecast.left", {"size": between(item.peak)}),
@@ -122,9 +139,9 @@ def effect(item: doc.RemedyItem, texts: Texts) -> str | None:
     return " · ".join(parts)
 
 
-def ladder_lines(report: doc.Report, texts: Texts) -> list[str]:
+def ladder_lines(rungs: Sequence[doc.RungItem], card_needed_gib: int | None, texts: Texts) -> list[str]:
     """The retries, one variable each; nothing where the first fix is enough by itself."""
-    if len(report.ladder) < 2 and report.card_needed_gib is None:
+    if len(rungs) < 2 and card_needed_gib is None:
         return []
     lines = [
         texts(
@@ -136,10 +153,10 @@ def ladder_lines(report: doc.Report, texts: Texts) -> list[str]:
                 "fits": texts(f"forecast.fits.{rung.fits}"),
             },
         )
-        for number, rung in enumerate(report.ladder)
+        for number, rung in enumerate(rungs)
     ]
-    if report.card_needed_gib is not None:
-        lines.append(texts("forecast.no_rung_fits", {"size": report.card_needed_gib}))
+    if card_needed_gib is not None:
+        lines.append(texts("forecast.no_rung_fits", {"size": card_needed_gib}))
     return lines
 
 
@@ -152,7 +169,7 @@ def forecast_notes(report: doc.Report, texts: Texts) -> list[str]:
     if found.usable is None:
         notes.append(texts("forecast.card_unknown"))
     elif found.shortage:
-        notes.append(texts("forecast.short", {"size": _rounded(found.shortage)}))
+        notes.append(texts("forecast.short", {"size": rounded(found.shortage)}))
     if found.anchor:
-        notes.append(texts("forecast.anchored", {"size": _rounded(found.anchor)}))
+        notes.append(texts("forecast.anchored", {"size": rounded(found.anchor)}))
     return notes

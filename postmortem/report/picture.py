@@ -60,9 +60,10 @@ def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[
     return (bar if capacity and ledger.allocated is not None else None), legend
 
 
-def forecast(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[tuple[Text, Text, Text]] | None:
+def forecast(
+    found: doc.ForecastItem | None, texts: Texts, width: int, ascii_only: bool
+) -> list[tuple[Text, Text, Text]] | None:
     """Rows of (name, size, bar): what the phase needs, part by part, against the card; None without a forecast."""
-    found = report.forecast
     if found is None:
         return None
     cells = max(10, width - 50)

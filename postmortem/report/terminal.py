@@ -70,7 +70,7 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
             names = Text("  " + texts("word.also") + ": ", style="dim")
             names.append("; ".join(item.title for item in rest), style="dim")
             parts.append(Padding(names, (0, 0, 0, 0)))
-    ladder = outlook.ladder_lines(report, texts)
+    ladder = outlook.ladder_lines(report.ladder, report.card_needed_gib, texts)
     if ladder:
         parts += [Text(""), _head(texts("forecast.ladder"))]
         parts += [Padding(Text(line), (0, 0, 0, 2)) for line in ladder]
@@ -100,7 +100,7 @@ def _forecast(report: Report, texts: Texts, width: int, ascii_only: bool) -> lis
     """What the failing phase needs, drawn against the card; nothing where the card did not run out."""
     if report.failure.kind not in ("gpu_oom", "vram_spill") or not report.remedies:
         return []
-    rows = picture.forecast(report, texts, width, ascii_only)
+    rows = picture.forecast(report.forecast, texts, width, ascii_only)
     if rows is None or report.forecast is None:
         return [Text(""), Text(report.forecast_missing.text, style="dim")] if report.forecast_missing else []
     title = {"phase": report.forecast.phase, "model": report.forecast.model}

@@ -144,6 +144,13 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
             yield from check(remedy.id, rule.when)
         for change in remedy.changes:
             yield from check(remedy.id, change.when)
+    for first in knowledge.first_tries:
+        yield from check(first.id, first.when)
+    risks = {risk.id for risk in knowledge.risks}
+    for risk in knowledge.risks:
+        yield from check(risk.id, risk.when)
+        for other in set(risk.instead_of) - risks:
+            yield f"{risk.id}: stands instead of {other}, which no entry is"
     for regression in knowledge.regressions:
         for symptoms in regression.symptoms:
             yield from check(regression.id, symptoms)
@@ -163,7 +170,7 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
 def _sources(knowledge: Knowledge) -> Iterator[str]:
     groups = (
         *(knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes),
-        *(knowledge.datings, knowledge.regressions, knowledge.variables),
+        *(knowledge.datings, knowledge.regressions, knowledge.variables, knowledge.risks, knowledge.first_tries),
     )
     for entries in groups:
         for entry in entries:
@@ -200,6 +207,10 @@ def _needed(knowledge: Knowledge) -> Iterator[str]:
         yield f"{entry.what}.{entry.id}.explain"
     for variable in knowledge.variables:
         yield f"compare.variable.{variable.id}"
+    for risk in knowledge.risks:
+        yield f"check.risk.{risk.id}"
+    for first in knowledge.first_tries:
+        yield f"check.first_try.{first.id}"
     for remedy in knowledge.remedies:
         yield from _remedy_keys(remedy)
     for regression in knowledge.regressions:

@@ -110,9 +110,17 @@ def verdict(need: Range, usable: float | None, rules: Rules) -> str:
     """Whether `need` fits into `usable`: said only outside a band around the likely need, and beyond its range."""
     if usable is None:
         return UNKNOWN
-    band = rules["band_gib"].likely * GIB + rules["band_share"].likely * need.likely
-    if max(need.high, need.likely + band) <= usable:
+    if surely_enough_mib(need, rules) <= usable:
         return FITS
-    if min(need.low, need.likely - band) > usable:
+    if min(need.low, need.likely - _band(need, rules)) > usable:
         return TOO_MUCH
     return BORDERLINE
+
+
+def surely_enough_mib(need: Range, rules: Rules) -> float:
+    """From how much usable memory on `need` is said to fit."""
+    return max(need.high, need.likely + _band(need, rules))
+
+
+def _band(need: Range, rules: Rules) -> float:
+    return rules["band_gib"].likely * GIB + rules["band_share"].likely * need.likely

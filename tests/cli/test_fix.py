@@ -260,7 +260,7 @@ def test_what_cannot_be_edited_is_one_line_and_status_3(folder: Path, shell: She
 
 
 def test_of_two_processes_in_the_log_none_is_guessed(tmp_path: Path, shell: Shell) -> None:
-    first = json.dumps(config(train__batch_size=8), indent=4)
+    first = json.dumps({**config(train__batch_size=8), "type": "custom_job"}, indent=4)
     log = write(tmp_path / "run.log", FAILING.replace("Running 1 job\n", f"Running 1 job\n{first}\n"))
     status, out, err = shell(log)
     assert (status, out, err.count("\n")) == (3, "", 1)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from postmortem.jobconfig import ConfigText, effective
+from postmortem.jobconfig import ConfigText, each, effective
 from postmortem.jobconfig.parse import ConfigProblem, parse
 from postmortem.knowledge.schema import Knowledge
 from postmortem.text import LogText
@@ -140,3 +140,18 @@ def test_a_flag_with_a_strange_name_is_no_setting(knowledge: Knowledge) -> None:
     flags = [path for path in config_of(text, knowledge) if path.startswith("model.is_")]
     assert "model.is_flux" in flags
     assert all(path.replace(".", "").replace("_", "").isalnum() for path in flags)
+
+
+def test_every_process_has_its_own_settings_and_lines(knowledge: Knowledge) -> None:
+    text = "config:\n  name: m\n  process:\n  - train: {batch_size: 2}\n  - train:\n      batch_size: 3\n"
+    found = each(ConfigText("c.yaml", text), knowledge)
+    assert [(one.values["train.batch_size"].value, one.values["train.batch_size"].line) for one in found] == [
+        (2, 4),
+        (3, 6),
+    ]
+    assert [one.job_name for one in found] == [LogText("m")] * 2
+
+
+def test_a_huge_number_in_the_place_of_a_text_is_text(knowledge: Knowledge) -> None:
+    values = config_of("train: {dtype: 1.0e+300}\nmodel: {qtype: 1.0e+300}\n", knowledge)
+    assert (values["train.dtype"], values["model.qtype"]) == ("1e+300", "1e+300")

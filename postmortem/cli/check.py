@@ -1,0 +1,70 @@
+"""`postmortem check`: a job config before its run → what it needs, what is risky, what to change first."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+
+import typer
+
+from postmortem.cli import common, inputs, output
+
+
+class CheckFormat(str, enum.Enum):
+    """How to print the check."""
+
+    terminal = "terminal"
+    json = "json"
+
+
+def check(
+    config: Path = typer.Argument(..., metavar="CONFIG", help="The job config (YAML or JSON), as AI Toolkit reads it."),
+    gpu: float | None = typer.Option(
+        None,
+        "--gpu",
+        metavar="GIB",
+        min=1,
+        max=4096,
+        help="The card's size in GiB, taken as given; torch sees a little less of it (a 24 GB card: 23.5 to 23.99).",
+    ),
+    log: str | None = typer.Option(
+        None, "--log", metavar="STABLE_RUN", help="A log or run folder of a stable run of this job, to hold it against."
+    ),
+    format: CheckFormat = typer.Option(CheckFormat.terminal, "--format", help="How to print the check."),
+    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
+) -> int:
+    """Say before a run whether it will fit, what is risky in it, and whether checkpointing off may be tried.
+
+    Exit status: 0 checked, also where it does not fit · 2 bad usage · 3 unreadable or no job config.
+    """
+    base = common.knowledge(pack)
+    common.check_language(base, lang)
+    text = inputs.named_config(config)
+    analysis = inputs.analysed(inputs.open_input(log), log, None, base) if log is not None else None
+    from postmortem.check import build
+    from postmortem.intake.sources import printable_name
+    from postmortem.jobconfig import each
+
+    found = build(
+        printable_name(str(config)), each(text, base), base, lang, gpu_mib=gpu * 1024 if gpu else None, log=analysis
+    )
+    if format is CheckFormat.json:
+        from postmortem.check import json_
+
+        output.write(json_.render(found), out)
+        return 0
+    from postmortem.check import terminal
+    from postmortem.report.texts import Texts
+
+    to_file = out is not None
+    shown = terminal.render(
+        found,
+        Texts(base, lang),
+        width=80 if to_file else output.columns(),
+        colour=output.colour_stdout() and not to_file,
+        ascii_only=not to_file and not output.unicode_stdout(),
+    )
+    output.write(shown, out)
+    return 0
