@@ -51,6 +51,8 @@ def analyze(
     """Say why a run died, and what to change first."""
     base = common.knowledge(pack)
     common.check_language(base, lang)
+    inputs.check_gpu(gpu)
+    inputs.refuse_overwriting(out, path, config, db)
     opened = inputs.open_input(path, max_expanded, max_ratio, max_entries)
     named = inputs.named_config(config) if config is not None else None
     analysis = inputs.analysed(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import typer
 
 from postmortem.cli import common, output
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.cli.inputs import MEMORY_KINDS, analysed, named_config, open_input
+from postmortem.cli.inputs import MEMORY_KINDS, analysed, check_gpu, named_config, open_input
 from postmortem.text import LogText, printable
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ def fix(
     only: str | None = typer.Option(None, "--only", metavar="ID", help="Apply this fix in place of the first."),
     ladder: int | None = typer.Option(None, "--ladder", metavar="N", min=1, help="Apply the first N fixes together."),
     lang: str = typer.Option("en", "--lang", help="Language of what people read: en or ko."),
+    gpu: float | None = typer.Option(
+        None, "--gpu", metavar="GIB", min=1, max=4096, help="The card's size, if the log does not tell it."
+    ),
     attempt: int | None = typer.Option(None, "--attempt", metavar="N", help="Fix what the N-th attempt died of."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
     max_expanded: int = typer.Option(4096, "--max-expanded", metavar="MIB", min=1, help="Unpack at most so much."),
@@ -45,13 +49,14 @@ def fix(
             raise Failure(f"{names} exclude each other", USAGE)
     base = common.knowledge(pack)
     common.check_language(base, lang)
+    check_gpu(gpu)
     from postmortem.cli import fixfile
     from postmortem.report.texts import Texts
 
     texts = Texts(base, lang)
     opened = open_input(path, max_expanded, max_ratio, max_entries)
     named = (config, named_config(config)) if config is not None else None
-    analysis = analysed(opened, path, named[1] if named else None, base, attempt)
+    analysis = analysed(opened, path, named[1] if named else None, base, attempt, gpu_gib=gpu)
     picked = _pick(analysis, base, texts, only, ladder)
     if not picked:
         return 0
@@ -83,6 +88,9 @@ def _pick(
     if not analysis.suggestions:
         output.tell(texts("fix.no_offer"))
         return ()
+    if ladder is not None and analysis.ladder:
+        by_id = {item.id: item for item in editing}
+        return tuple(msgspec.structs.replace(by_id[rung.id], changes=rung.changes) for rung in analysis.ladder[:ladder])
     if ladder is not None and editing:
         return tuple(editing[:ladder])
     chosen = analysis.suggestions[0]

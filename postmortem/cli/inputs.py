@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from postmortem.cli import common
 from postmortem.cli.errors import USAGE, Failure
+from postmortem.text import printable
 
 if TYPE_CHECKING:
     from postmortem.intake import Intake
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from postmortem.pipeline import Analysis
 
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
+_REPORTS = (".md", ".html", ".zip")
+"""What a report in a run folder may be called: nothing that the run itself writes."""
 MAX_EXPANDED_MIB, MAX_RATIO, MAX_ENTRIES = 4096, 1000, 10_000
 
 
@@ -81,6 +85,29 @@ def analysed(
         raise Failure(f"--attempt {attempt}: the input holds {error.count} attempt(s)", USAGE) from None
     except OSError as error:
         raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def check_gpu(gib: float | None) -> None:
+    """Raises Failure where the size of the card is no number."""
+    if gib is not None and not math.isfinite(gib):
+        raise Failure("--gpu: give the card's size in GiB, such as 24", USAGE)
+
+
+def refuse_overwriting(out: Path | None, *given: object) -> None:
+    """Raises Failure where `out` is one of the inputs, or a file that a run in an input folder lives from."""
+    if out is None or not out.exists():
+        return
+    target = out.resolve()
+    for one in given:
+        if one in (None, "-", ""):
+            continue
+        path = Path(str(one))
+        try:
+            inside = path.is_dir() and path.resolve() in target.parents
+            if target == path.resolve() or (inside and target.suffix.lower() not in _REPORTS):
+                raise Failure(f"-o {printable(str(out))}: is an input; give another name", USAGE)
+        except OSError:
+            continue
 
 
 def nothing_recognised(shown: str) -> Failure:

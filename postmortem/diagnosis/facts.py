@@ -53,7 +53,7 @@ def family_facts(family: Family | None, arch: str | None) -> dict[str, Any]:
         "run.media": family.media if family else None,
         "run.edit": family.edit if family else None,
         "run.offloads": family.offloads if family else None,
-        "run.quantizes": family.quantizes if family else None,
+        "run.quantizes": family.quantizes if family else True,
     }
 
 
@@ -63,6 +63,8 @@ def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | Non
     shapes = {bucket.label for bucket in buckets}
     frames = list(_all(config, "datasets", "num_frames"))
     frames.extend(bucket.frames for bucket in buckets)
+    given = [config.values.get(path) for path in ("network.linear", "network.type")]
+    facts["job.full_fine_tune"] = config.known and all(one is None or one.source == "default" for one in given)
     if not config.known:
         facts["job.shapes"] = len(shapes) or None
         facts["job.video"] = bool(family and family.media == "video") or any(frame > 1 for frame in frames) or None

@@ -17,6 +17,7 @@ _BITS = re.compile(r"(\d+)")
 def work_out(changes: tuple[Change, ...], config: JobConfig) -> tuple[ConfigChange, ...]:
     """The edits that change something in `config`; none where no config is known."""
     found: list[ConfigChange] = []
+    limits = {change.path: _limit(change, config) for change in changes if change.path.startswith("datasets[]")}
     for change in changes:
         for path in _paths(change.path, config):
             value = config.values.get(path)
@@ -24,9 +25,23 @@ def work_out(changes: tuple[Change, ...], config: JobConfig) -> tuple[ConfigChan
                 continue
             before = value.value if value else None
             after = _after(change, before, config)
+            if change.op in ("halve", "scale_frames") and (limit := limits.get(change.path)) is not None:
+                # one that is no larger than what the largest comes down to sets no peak
+                after = limit if isinstance(before, int) and _is_number(before) and before > limit else None
             if after is not None and after != before:
                 found.append(ConfigChange(path, before, after))
     return tuple(found)
+
+
+def _limit(change: Change, config: JobConfig) -> int | None:
+    """What the largest of several datasets comes down to."""
+    values = [config.values[path].value for path in _paths(change.path, config)]
+    numbers = [value for value in values if _is_number(value)]
+    return _after(change, max(numbers), config) if len(numbers) > 1 else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _paths(pattern: str, config: JobConfig) -> Iterator[str]:
@@ -60,7 +75,7 @@ def _after(change: Change, before: Any, config: JobConfig) -> Any:
     elif change.op == "scale_side":
         after = max(256, int(before * _preview_factor(config)) // 64 * 64)
     elif change.path.startswith("sample.") and 1 <= (trained := _longest_clip(config)) < before:
-        after = trained
+        after = (trained - 1) // 4 * 4 + 1
     else:
         # 8n+1 suits LTX (8n+1) and Wan (4n+1) alike
         after = max(1, (int(before) - 1) // 16 * 8 + 1)

@@ -15,7 +15,7 @@ from postmortem.model import ConfigChange, JobConfig, NotHelping, Range, Rung, S
 from postmortem.remedies.changes import work_out
 from postmortem.remedies.edited import edited, merged
 from postmortem.vram import Estimate, Forecast, verdict
-from postmortem.vram.estimate import Rules
+from postmortem.vram.estimate import SAMPLING, Rules
 from postmortem.vram.forecast import FITS, TOO_MUCH
 
 MAX_STEPS = 6
@@ -61,12 +61,14 @@ def with_numbers(
             continue
         sized, after = found
         saving = saved(before, after)
-        if saving.likely < 0:
-            continue  # in this job it would raise the peak
+        if saving.likely < 0 or saving.low < -_RUNG_MIB:
+            continue  # in this job it would, or may, raise the peak
+        saving = Range(max(0.0, saving.low), saving.likely, saving.high)
         if saving.likely < 1 or (missing is not None and saving.high < min(_SMALL_MIB, _TRIFLE * missing)):
             small.append(NotHelping(item.id, "too_small", saving))
             continue
         kept.append(msgspec.structs.replace(sized, saving=saving, peak=after.peak, fits=after.fits))
+    kept = _previews_in_order(kept, before)
     kept = [_same_effective_batch(item, kept, wanted.get(item.id, ())) for item in kept]
     ranked = tuple(msgspec.structs.replace(item, rank=index + 1) for index, item in enumerate(kept))
     return Numbers(ranked, _ladder(ranked, config, estimate, knowledge, wanted), tuple(small))
@@ -86,6 +88,19 @@ def _observed(item: Suggestion, remedy: Remedy) -> Suggestion:
         return item
     exact = remedy.saves == "memory.other_processes"
     return msgspec.structs.replace(item, saving=Range(freed if exact else 0.0, freed, freed))
+
+
+def _previews_in_order(kept: list[Suggestion], before: Forecast) -> list[Suggestion]:
+    """Shorter clips go behind what saves far more in a preview: its decoder works through them in chunks."""
+    if before.phase not in SAMPLING:
+        return kept
+    most = max((item.saving.likely for item in kept if item.saving is not None), default=0.0)
+    weak = [
+        item
+        for item in kept
+        if item.id == "reduce_num_frames" and item.saving is not None and 4 * item.saving.likely < most
+    ]
+    return [*(item for item in kept if item not in weak), *weak]
 
 
 def _freed(item: Suggestion, before: Forecast, knowledge: Knowledge) -> Suggestion:
@@ -161,11 +176,24 @@ def _ladder(
         if found is None or last.peak.likely - found.peak.likely < _RUNG_MIB:
             continue
         made = merged(made, more)
+        more = merged(more, _kept_batch(item, suggestions, wanted))
         rungs.append(Rung(item.id, more, found.peak, found.fits))
         last = found
         if found.fits == FITS:
             break
     return tuple(rungs)
+
+
+def _kept_batch(
+    item: Suggestion, others: Sequence[Suggestion], wanted: Mapping[str, tuple[Change, ...]]
+) -> tuple[ConfigChange, ...]:
+    """What keeps the effective batch when the batch size goes down: for the guide the two are one step."""
+    if not any(change.path == "train.batch_size" for change in item.changes):
+        return ()
+    paths = {
+        change.path for other in others for change in wanted.get(other.id, ()) if change.op == "multiply_by_batch_cut"
+    }
+    return tuple(change for other in others for change in other.changes if change.path in paths)
 
 
 def _again(item: Suggestion, config: JobConfig, wanted: Mapping[str, tuple[Change, ...]]) -> tuple[ConfigChange, ...]:

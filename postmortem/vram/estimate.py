@@ -71,7 +71,7 @@ def _resident(job: Job, rules: Rules) -> list[Part]:
         found.append(_encoders(job.encoders, job.te_qtype, rules, job.te_offload))
     if job.vae is not None and not job.latents_cached:
         found.append(_scaled("vae", job.vae.weights_gib * GIB, rules["weights_share"], "counted"))
-    params = job.model.lora_params_per_rank * job.rank * job.model.experts * BYTE
+    params = job.model.lora_params_per_rank * job.rank * job.trained_experts * BYTE
     each = [rules["lora_weight_b"], rules.optimizer(job.optimizer)]
     each += [rules["ema_b"]] if job.ema else []
     each += [rules["lora_gradient_b"]] if job.accumulates else []

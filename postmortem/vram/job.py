@@ -70,6 +70,7 @@ class Job(msgspec.Struct, frozen=True):
     accumulates: bool
     preservation: bool
     target_controls: bool
+    trained_experts: int
 
 
 def read(config: JobConfig, arch: str | None, buckets: Sequence[Bucket], knowledge: Knowledge) -> Job | Refusal:
@@ -123,6 +124,7 @@ def read(config: JobConfig, arch: str | None, buckets: Sequence[Bucket], knowled
         preservation=bool(
             config.get("train.diff_output_preservation") or config.get("train.blank_prompt_preservation")
         ),
+        trained_experts=_trained_experts(config, model),
         target_controls=bool(control and (control.target or (control.target_if and config.get(control.target_if)))),
     )
 
@@ -154,6 +156,8 @@ def _unusual(config: JobConfig, model: MemoryModel) -> Refusal | None:
         return Refusal("full_fine_tune")
     if network != "lora":
         return Refusal("network", {"value": network})
+    if model.cfg == "batch" and config.get("network.conv"):
+        return Refusal("network", {"value": "lora with conv"})
     if config.get("train.train_text_encoder") is True:
         return Refusal("trains_text_encoder")
     if str(config.get("train.dtype") or "fp32").lower() not in _PLAIN_DTYPES:
@@ -166,6 +170,12 @@ def _unusual(config: JobConfig, model: MemoryModel) -> Refusal | None:
         if config.get(path) is True:
             return Refusal("setting", {"path": path})
     return None
+
+
+def _trained_experts(config: JobConfig, model: MemoryModel) -> int:
+    names = ("model.model_kwargs.train_high_noise", "model.model_kwargs.train_low_noise")
+    left_out = sum(config.get(name) is False for name in names)
+    return max(1, model.experts - left_out)
 
 
 def _batches(config: JobConfig, buckets: Sequence[Bucket]) -> Iterator[Batch]:

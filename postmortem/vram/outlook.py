@@ -35,6 +35,8 @@ def outlook(
     def of(wanted: JobConfig, gap_mib: float = 0.0) -> Forecast | Refusal:
         return forecast(wanted, diagnosis.arch, attempt.buckets, phase, card, knowledge, gap_mib)
 
+    if diagnosis.kind in ("host_oom", "not_memory"):
+        return Refusal("not_the_card"), lambda wanted: None
     plain = of(config)
     ran_out = diagnosis.kind in RAN_OUT
     gap = anchored(plain, diagnosis.memory_mib) if isinstance(plain, Forecast) and ran_out else 0.0

@@ -264,3 +264,29 @@ def test_a_dataset_gives_the_buckets_that_the_log_lacks(log: Path, tmp_path: Pat
     missing = postmortem(str(log), "--dataset", str(tmp_path / "none"))
     assert (missing.returncode, missing.stdout) == (3, b"")
     assert b"give the folder of a dataset" in missing.stderr
+
+
+@pytest.mark.parametrize("command", ["analyze", "compare"])
+def test_no_report_is_written_over_what_was_read(tmp_path: Path, command: str) -> None:
+    run_folder = tmp_path / "run"
+    run_folder.mkdir()
+    log = run_folder / "log.txt"
+    log.write_text("Running 1 job\nRunning  1 process\n", encoding="utf-8")
+    before = log.read_bytes()
+    for given, out in ((log, log), (run_folder, log)):
+        done = subprocess.run(
+            [sys.executable, "-m", "postmortem", command, str(given), "-o", str(out)], capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert "is an input" in done.stderr and done.stderr.count("\n") == 1
+        assert log.read_bytes() == before
+
+
+def test_the_size_of_a_card_is_a_number(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("Running 1 job\n", encoding="utf-8")
+    for command in ("analyze", "fix"):
+        done = subprocess.run(
+            [sys.executable, "-m", "postmortem", command, str(log), "--gpu", "nan"], capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout) == (2, "")

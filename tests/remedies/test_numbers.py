@@ -115,3 +115,27 @@ def test_an_edit_carries_what_follows_it() -> None:
 
 def test_two_edits_of_one_path_are_one() -> None:
     assert merged([ConfigChange("a", 8, 4)], [ConfigChange("a", 4, 2)]) == (ConfigChange("a", 8, 2),)
+
+
+def test_only_the_datasets_that_set_the_peak_are_lowered() -> None:
+    import msgspec
+
+    from postmortem.model import Value
+    from postmortem.remedies.changes import work_out
+
+    config = job(BASE, "wan22_5b", datasets__num_frames=17)
+    values = {**config.values, "datasets[1].num_frames": Value(81, "config.yaml")}
+    two = msgspec.structs.replace(config, values=values)
+    frames = next(remedy for remedy in BASE.remedies if remedy.id == "reduce_num_frames")
+    edits = work_out(frames.changes[:1], two)
+    assert [(edit.path, edit.before, edit.after) for edit in edits] == [("datasets[1].num_frames", 81, 41)]
+
+
+@pytest.mark.parametrize("arch", ["zimage", "flux2_klein_4b"])
+def test_a_fix_that_may_raise_the_peak_is_not_offered(arch: str) -> None:
+    # bf16 without checkpointing: quantised layers would keep their dequantised weights for the backward pass
+    config = job(BASE, arch, model__quantize=False, train__gradient_checkpointing=False)
+    quantize = suggestion("quantize_model", ConfigChange("model.quantize", False, True))
+    numbers = with_numbers([quantize], config, estimate_on(48, arch), BASE, {})
+    for item in numbers.suggestions:
+        assert item.saving is not None and item.saving.low >= 0
