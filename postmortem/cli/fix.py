@@ -122,6 +122,7 @@ def _patched(
     file: JobFile, picked: tuple[Suggestion, ...], analysis: Analysis, base: Knowledge, texts: Texts
 ) -> tuple[str, list[str]]:
     """The file's text with the fixes applied, and what to tell of it."""
+    from postmortem.jobconfig.effective import MAX_DATASETS
     from postmortem.patch import Refused, apply
 
     dump = analysis.attempt.dump
@@ -132,6 +133,8 @@ def _patched(
     try:
         if (count := _processes(analysis)) > 1:
             raise Refused("which_process", count=count)
+        if ran is not None and isinstance(listed := ran.get("datasets"), list) and len(listed) > MAX_DATASETS:
+            raise Refused("too_many", count=len(listed), limit=MAX_DATASETS)
         told += _doubts(file, picked, analysis, base, texts)
         for item in picked:
             result = apply(text, item.changes, base, ran)

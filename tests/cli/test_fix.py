@@ -314,3 +314,11 @@ def test_nothing_in_a_config_acts_on_a_terminal(tmp_path: Path) -> None:
     assert '"gradient_checkpointing": true' in text
     assert '"note": "abc"' in text
     assert not set(text) & {"\x9b", "\x1b", "\u202e"}
+
+
+def test_a_job_with_more_datasets_than_are_known_is_not_half_fixed(tmp_path: Path, shell: Shell) -> None:
+    many = {**SETTINGS, "datasets": [{"folder_path": f"/d/{n}", "resolution": [512, 1024]} for n in range(201)]}
+    log = write(tmp_path / "run.log", head(many) + training(400, {0, 1, 2, 3}))
+    status, out, err = shell(log)
+    assert (status, out) == (3, "")
+    assert "201 datasets" in err
