@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import StringIO
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +12,7 @@ from rich.text import Text
 from postmortem.check.document import Check, ConditionItem, FixItem, JobItem, PhaseItem
 from postmortem.report import encode, outlook, picture
 from postmortem.report.document import ChangeItem
+from postmortem.report.page import Page
 from postmortem.report.texts import Texts, size
 
 MAX_FIXES = 5
@@ -23,24 +23,13 @@ _MARKS = {True: "yes", False: "no", None: "open"}
 
 def render(check: Check, texts: Texts, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
     """The check as text of `width` columns."""
-    out = StringIO()
-    console = Console(
-        file=out,
-        width=max(60, min(width, 120)),
-        color_system="standard" if colour else None,
-        force_terminal=colour,
-        no_color=not colour,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
+    page = Page(width, colour=colour)
     for index, job in enumerate(check.jobs):
-        for part in (*([Text("")] if index else []), *_job(job, check, texts, console.width, ascii_only)):
-            console.print(part)
+        for part in (*([Text("")] if index else []), *_job(job, check, texts, page.width, ascii_only)):
+            page.add(part)
     if check.input.processes > len(check.jobs):
-        console.print(Text("\n" + texts("check.more_processes", {"count": len(check.jobs)})))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n"
+        page.add(Text("\n" + texts("check.more_processes", {"count": len(check.jobs)})))
+    return page.text()
 
 
 def _job(job: JobItem, check: Check, texts: Texts, width: int, ascii_only: bool) -> Iterator[RenderableType]:

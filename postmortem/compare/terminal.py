@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +10,7 @@ from rich.text import Text
 from postmortem.compare import rows
 from postmortem.compare.document import Comparison, EditItem, VariableItem
 from postmortem.report import encode
+from postmortem.report.page import Page
 from postmortem.report.texts import Texts
 
 MAX_EDITS = 8
@@ -21,21 +20,10 @@ MAX_VARIABLES = 20
 
 def render(comparison: Comparison, texts: Texts, *, width: int = 80, colour: bool = False) -> str:
     """The comparison as text of `width` columns."""
-    out = StringIO()
-    console = Console(
-        file=out,
-        width=max(60, min(width, 120)),
-        color_system="standard" if colour else None,
-        force_terminal=colour,
-        no_color=not colour,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
+    page = Page(width, colour=colour)
     for part in _parts(comparison, texts):
-        console.print(part)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n"
+        page.add(part)
+    return page.text()
 
 
 def _parts(comparison: Comparison, texts: Texts) -> list[RenderableType]:

@@ -5,16 +5,15 @@ Rich lays out and colours; it is given text objects only, never strings with mar
 
 from __future__ import annotations
 
-from io import StringIO
-
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from postmortem.report import encode, outlook, picture
 from postmortem.report.document import RemedyItem, Report
+from postmortem.report.page import Page
 from postmortem.report.texts import Texts, size
 
 _COLOURS = {"gpu_oom": "bold red", "host_oom": "bold red", "vram_spill": "bold yellow", "not_memory": "bold yellow"}
@@ -26,23 +25,10 @@ MAX_STEPS = 12
 
 def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
     """The report as text of `width` columns."""
-    out = StringIO()
-    console = Console(
-        file=out,
-        width=max(60, min(width, 120)),
-        color_system="standard" if colour else None,
-        force_terminal=colour,
-        no_color=not colour,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-        safe_box=True,
-    )
-    for part in _parts(report, texts, console.width, ascii_only):
-        console.print(part)
-    lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    return "\n".join(lines).strip("\n") + "\n"
+    page = Page(width, colour=colour)
+    for part in _parts(report, texts, page.width, ascii_only):
+        page.add(part)
+    return page.text()
 
 
 def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[RenderableType]:
