@@ -1,0 +1,132 @@
+"""Rows of earlier runs of `batch`, by the bytes they stand on and the version of tool and patterns.
+
+One SQLite file a version: SQLite makes it safe against a crash and against two runs at once. A cache that cannot be
+used is no error; without it everything is analysed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from postmortem.fleet.find import Target
+from postmortem.fleet.row import Row
+from postmortem.fleet.work import Done
+
+RACY_S = 2.0
+"""A file changed so shortly before it was read may change again within the resolution of its time: not remembered."""
+KEEP_DAYS = 60
+LAYOUT = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS seen (path TEXT PRIMARY KEY, signature TEXT NOT NULL, key TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+def home() -> Path | None:
+    """The folder of the cache; None where the machine has no place for one."""
+    if os.environ.get("POSTMORTEM_NO_CACHE"):
+        return None
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    try:
+        folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return folder / "postmortem"
+
+
+class Cache:
+    """The rows known for one version of the tool and its patterns."""
+
+    def __init__(self, version: str, folder: Path | None) -> None:
+        self._base: sqlite3.Connection | None = None
+        self._decode = msgspec.json.Decoder(Row)
+        self._path = folder / f"fleet-{LAYOUT}-{version}.db" if folder is not None else None
+        if self._path is not None:
+            self._open(self._path)
+
+    def _open(self, path: Path) -> None:
+        for attempt in (1, 2):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                base = sqlite3.connect(path, timeout=10, isolation_level=None)
+                base.execute("PRAGMA journal_mode=WAL")
+                base.execute("PRAGMA synchronous=NORMAL")
+                base.executescript(_TABLES)
+                self._base = base
+                self._forget_old(path)
+                return
+            except sqlite3.DatabaseError:
+                # damaged, or no database: it holds nothing that cannot be had again
+                if attempt == 1:
+                    for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+                        with contextlib.suppress(OSError):
+                            name.unlink(missing_ok=True)
+            except OSError:
+                return
+
+    @staticmethod
+    def _forget_old(path: Path) -> None:
+        """Remove the caches of versions that nobody has used for long."""
+        limit = time.time() - KEEP_DAYS * 86400
+        for other in path.parent.glob("fleet-*.db"):
+            with contextlib.suppress(OSError):
+                if other != path and other.stat().st_mtime < limit:
+                    other.unlink(missing_ok=True)
+
+    def get(self, target: Target) -> tuple[str, Row] | None:
+        """The key and the row of a target whose files have not changed since."""
+        if self._base is None:
+            return None
+        try:
+            found = self._base.execute(
+                "SELECT rows.key, row FROM seen JOIN rows ON rows.key = seen.key WHERE path = ? AND signature = ?",
+                (os.path.abspath(target.path), target.signature),  # noqa: PTH100  (resolve would follow links)
+            ).fetchone()
+            if found is None:
+                return None
+            row = self._decode.decode(found[1])
+        except (sqlite3.Error, msgspec.MsgspecError):
+            return None
+        return found[0], msgspec.structs.replace(row, run=target.name, path=target.path)
+
+    def put(self, done: list[Done], now: float) -> None:
+        """Remember what was analysed at `now` (seconds): all of it or nothing."""
+        kept = [one for one in done if one.key is not None]
+        if self._base is None or not kept:
+            return
+        rows = [(one.key, msgspec.json.encode(one.row)) for one in kept]
+        seen = [
+            (os.path.abspath(one.target.path), one.target.signature, one.key)  # noqa: PTH100
+            for one in kept
+            if now - one.target.mtime > RACY_S
+        ]
+        try:
+            with self._transaction(self._base) as base:
+                base.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", rows)
+                base.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", seen)
+        except sqlite3.Error:
+            self._base = None
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _transaction(base: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+        base.execute("BEGIN IMMEDIATE")
+        try:
+            yield base
+        except BaseException:
+            base.execute("ROLLBACK")
+            raise
+        base.execute("COMMIT")
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._base is not None:
+            self._base.close()
+            self._base = None

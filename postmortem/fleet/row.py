@@ -1,0 +1,211 @@
+"""One run as one row: what `analyze` says of it, in typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from postmortem.compare.reach import reach
+from postmortem.fleet.fingerprint import fingerprint
+from postmortem.pipeline import Analysis
+from postmortem.report.document import Report
+from postmortem.report.encode import terminal
+from postmortem.text import LogText, printable
+from postmortem.vram import card_class_gib
+
+MAX_TEXT = 200
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """What became of a failed attempt's first fix: whether the next attempt had it, and whether that got past the
+    place of the failure. `fingerprint` is the failed attempt's."""
+
+    fingerprint: str
+    fix: str
+    applied: bool
+    passed: bool
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
+    """One run. `null` where the log does not say. Sizes are MiB, steps AI Toolkit's own.
+
+    `status` is analysed, not_a_log or error (then `error` says why); `duplicate_of` names the run with the same bytes
+    that stands for both. `card_gib` is the card's size as sold, `resolutions` and `optimizer` as in the config,
+    `quantization` the type of the model's weights or none, `text_encoder` cached, unloaded or resident, `first_fix`
+    the fix that ranks first and `fit` the forecast's verdict on it; `from_date` and `until_date` are the versions of
+    AI Toolkit that the log can be of, `hours` what the attempt took on the card. `fingerprint` is the same for the same
+    failure.
+    """
+
+    run: str
+    path: str
+    status: str
+    error: str | None = None
+    duplicate_of: str | None = None
+    attempt: int | None = None
+    attempts: int | None = None
+    job: str | None = None
+    trainer: str | None = None
+    family: str | None = None
+    arch: str | None = None
+    card_gib: int | None = None
+    outcome: str | None = None
+    kind: str | None = None
+    resource: str | None = None
+    class_: str | None = None
+    phase: str | None = None
+    step: int | None = None
+    last_completed_step: int | None = None
+    total: int | None = None
+    confidence: str | None = None
+    signature: str | None = None
+    request_mib: float | None = None
+    capacity_mib: float | None = None
+    allocated_mib: float | None = None
+    skipped_steps: int | None = None
+    batch_size: int | None = None
+    resolutions: str | None = None
+    num_frames: int | None = None
+    gradient_checkpointing: bool | None = None
+    quantization: str | None = None
+    low_vram: bool | None = None
+    layer_offloading: bool | None = None
+    text_encoder: str | None = None
+    latents_on_disk: bool | None = None
+    optimizer: str | None = None
+    rank: int | None = None
+    ema: bool | None = None
+    sampling: bool | None = None
+    factors: str | None = None
+    first_fix: str | None = None
+    fit: str | None = None
+    from_date: str | None = None
+    until_date: str | None = None
+    torch: str | None = None
+    hours: float | None = None
+    fingerprint: str | None = None
+    bytes: int | None = None
+    lines: int | None = None
+    retries: list[Retry] = []
+
+
+def row_of(run: str, path: str, analysis: Analysis, report: Report, history: Sequence[Analysis] = ()) -> Row:
+    """The row of `analysis` and its `report`; `history` are the job's attempts, oldest first, where it had several."""
+    facts = analysis.diagnosis.facts
+    known = analysis.config.known
+    memory = report.memory
+    capacity = memory.gpu_total or analysis.card.capacity
+    return Row(
+        run=printable(run)[:MAX_TEXT],
+        path=printable(path)[:1000],
+        status="analysed",
+        attempt=report.input.attempt,
+        attempts=report.input.attempts,
+        job=_text(report.run.job_name),
+        trainer=report.run.trainer,
+        family=report.run.family,
+        arch=_text(report.run.arch),
+        card_gib=card_class_gib(capacity) if capacity else None,
+        outcome=report.run.outcome,
+        kind=report.failure.kind,
+        resource=report.failure.resource,
+        class_=report.failure.class_,
+        phase=report.failure.phase,
+        step=report.failure.step,
+        last_completed_step=report.run.last_completed_step,
+        total=report.run.total_steps,
+        confidence=report.failure.confidence,
+        signature=report.failure.signature,
+        request_mib=memory.tried_to_allocate,
+        capacity_mib=memory.gpu_total,
+        allocated_mib=memory.pytorch_allocated,
+        skipped_steps=sum(one.caught and one.phase == "training_step" for one in report.oom_events),
+        batch_size=_number(facts.get("job.batch_size")),
+        resolutions=_resolutions(analysis) if known else None,
+        num_frames=_number(facts.get("job.num_frames")),
+        gradient_checkpointing=_switch(analysis, "train.gradient_checkpointing"),
+        quantization=_quantization(analysis) if known else None,
+        low_vram=_switch(analysis, "model.low_vram"),
+        layer_offloading=_switch(analysis, "model.layer_offloading"),
+        text_encoder=_text_encoder(facts) if known else None,
+        latents_on_disk=facts.get("job.latents_on_disk") if known else None,
+        optimizer=_name(analysis.config.get("train.optimizer")) if known else None,
+        rank=_number(facts.get("job.rank")),
+        ema=_switch(analysis, "train.ema_config.use_ema"),
+        sampling=bool(facts.get("job.samples")) if known else None,
+        factors=" ".join(sorted(factor.id for factor in report.failure.factors)) or None,
+        first_fix=report.remedies[0].id if report.remedies else None,
+        fit=report.remedies[0].fits if report.remedies else None,
+        from_date=report.run.dated.from_ if report.run.dated else None,
+        until_date=report.run.dated.until if report.run.dated else None,
+        torch=report.run.torch.from_ if report.run.torch else None,
+        hours=_hours(analysis),
+        fingerprint=fingerprint(analysis),
+        bytes=report.input.bytes,
+        lines=report.input.lines,
+        retries=retries(history),
+    )
+
+
+def retries(history: Sequence[Analysis]) -> list[Retry]:
+    """For each failed attempt that another followed: did that have the first fix, and did it get past the failure."""
+    found: list[Retry] = []
+    for failing, later in pairwise(history):
+        if not failing.suggestions or failing.diagnosis.kind not in ("gpu_oom", "host_oom", "vram_spill"):
+            continue
+        fix = failing.suggestions[0]
+        if not fix.changes or not later.config.known:
+            continue
+        applied = all(later.config.get(change.path) == change.after for change in fix.changes)
+        found.append(Retry(fingerprint(failing) or "", fix.id, applied, reach(failing, later).verdict == "passed"))
+    return found
+
+
+def _text(text: LogText | None) -> str | None:
+    return terminal(text, MAX_TEXT) if text is not None else None
+
+
+def _name(value: Any) -> str | None:
+    return printable(value)[:80] if isinstance(value, str) and value else None
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else None
+
+
+def _switch(analysis: Analysis, path: str) -> bool | None:
+    value = analysis.config.get(path) if analysis.config.known else None
+    return value if isinstance(value, bool) else None
+
+
+def _resolutions(analysis: Analysis) -> str | None:
+    sides: set[int] = set()
+    for path, value in analysis.config.values.items():
+        if path.startswith("datasets[") and path.endswith("].resolution"):
+            given = value.value if isinstance(value.value, list) else [value.value]
+            sides.update(side for side in given if _number(side) is not None)
+    return ",".join(str(side) for side in sorted(sides)[:20]) or None
+
+
+def _quantization(analysis: Analysis) -> str | None:
+    if not analysis.config.get("model.quantize"):
+        return "none"
+    return _name(analysis.config.get("model.qtype")) or "quantized"
+
+
+def _text_encoder(facts: Any) -> str:
+    if facts.get("job.te_cached"):
+        return "cached"
+    return "resident" if facts.get("job.te_resident") else "unloaded"
+
+
+def _hours(analysis: Analysis) -> float | None:
+    """What the attempt took: by the lines' own times, else the steps done at the bar's pace."""
+    pace, attempt = analysis.attempt.pace, analysis.attempt
+    seconds = pace.whole_s
+    if seconds is None and pace.bar_step_s is not None:
+        seconds = pace.bar_step_s * attempt.good_steps
+    return round(seconds / 3600, 4) if seconds is not None else None

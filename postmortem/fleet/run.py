@@ -1,0 +1,80 @@
+"""The whole of a batch: find, look up, analyse what is new, keep the order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+
+from postmortem.fleet.cache import Cache
+from postmortem.fleet.find import Target
+from postmortem.fleet.pool import run_all
+from postmortem.fleet.row import Row
+from postmortem.fleet.work import Done
+from postmortem.scan import Lexicon
+
+STORE_EVERY = 64
+"""Rows that are stored together: what a kill can cost."""
+
+Progress = Callable[[Target], None]
+
+
+def rows_of(
+    targets: Iterable[Target],
+    lexicon: Lexicon,
+    cache: Cache,
+    workers: int,
+    pack: Path | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Row]:
+    """A row for each target that is a log, in the targets' order; of several with the same bytes the first stands for
+    all. What is done is in the cache also when the caller stops half way."""
+    first: dict[str, str] = {}
+    for done in _in_order(targets, lexicon, cache, workers, pack):
+        if progress is not None:
+            progress(done.target)
+        if done.row.status == "not_a_log":
+            continue
+        row = done.row
+        if done.key is not None:
+            stands = first.setdefault(done.key, done.target.name)
+            if stands != done.target.name:
+                row = msgspec.structs.replace(row, duplicate_of=stands)
+        yield row
+
+
+def _in_order(
+    targets: Iterable[Target], lexicon: Lexicon, cache: Cache, workers: int, pack: Path | None
+) -> Iterator[Done]:
+    """Known ones from the cache, the others through the pool, merged back into one order."""
+    known: dict[int, Done] = {}
+    fresh: list[tuple[int, Target]] = []
+    count = 0
+    for target in targets:
+        found = cache.get(target)
+        if found is not None:
+            known[count] = Done(target, *found)
+        else:
+            fresh.append((count, target))
+        count += 1
+    held: list[Done] = []
+    results = run_all((target for _, target in fresh), lexicon, workers if len(fresh) > 1 else 1, pack)
+    at = iter(index for index, _ in fresh)
+    try:
+        for is_known, group in groupby(range(count), key=known.__contains__):
+            for index in group:
+                if is_known:
+                    yield known.pop(index)
+                    continue
+                done = next(results)
+                assert next(at) == index
+                held.append(done)
+                if len(held) >= STORE_EVERY:
+                    cache.put(held, time.time())
+                    held = []
+                yield done
+    finally:
+        cache.put(held, time.time())

@@ -1,0 +1,89 @@
+"""The rows as a pandas table, typed column by column, and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import pandas as pd
+
+from postmortem.fleet.query import BadExpression, checked
+from postmortem.fleet.row import Row
+
+_TYPES = {str: "string", int: "Int64", float: "Float64", bool: "boolean"}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for a formula."""
+RENAMED = {"class_": "class"}
+
+
+def columns() -> dict[str, str]:
+    """The columns in order, with their pandas types; `retries` is not one: a table holds one value a cell."""
+    found: dict[str, str] = {}
+    for name, hint in get_type_hints(Row).items():
+        if name == "retries":
+            continue
+        kind = next(one for one in get_args(hint) if one is not type(None)) if isinstance(hint, UnionType) else hint
+        found[RENAMED.get(name, name)] = _TYPES[kind]
+    return found
+
+
+def frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """The table of `rows`, in their order."""
+    listed = list(rows)
+    data: dict[str, Any] = {}
+    kind: Any
+    for name, kind in columns().items():
+        field = next((own for own, shown in RENAMED.items() if shown == name), name)
+        data[name] = pd.array([getattr(row, field) for row in listed], dtype=kind)
+    table: pd.DataFrame = pd.DataFrame(data)
+    return table
+
+
+def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
+    """The rows for which a pandas query holds, such as ``family == 'Z-Image' and class == 'bucket_spike'``.
+
+    Raises BadExpression. Only columns, constants, comparisons and `and`, `or`, `not`, `in` may stand in it: pandas
+    would also call methods and read the program's own variables.
+    """
+    asked = checked(expression, list(table.columns))
+    try:
+        kept: pd.DataFrame = table.rename(columns={"class": "class_"}).query(asked, engine="python")
+    except Exception as error:  # pandas raises what the parser, numpy or its own types raise
+        raise BadExpression(f"{type(error).__name__.lower()} in the expression") from None
+    renamed: pd.DataFrame = kept.rename(columns={"class_": "class"})
+    return renamed
+
+
+def to_csv(table: pd.DataFrame) -> str:
+    """CSV in which no cell is a formula: a text that would be one has an apostrophe in front."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.columns)
+    for values in table.itertuples(index=False, name=None):
+        writer.writerow([_cell(value) for value in values])
+    return out.getvalue()
+
+
+def to_jsonl(rows: Sequence[Row]) -> str:
+    """One JSON object a line, keys in the columns' order, the retries with them."""
+    return "".join(msgspec.json.encode(row).decode() + "\n" for row in rows)
+
+
+def to_parquet(table: pd.DataFrame, target: Path) -> None:
+    """A Parquet file; needs the extra `parquet`. Raises ImportError without it, OSError."""
+    table.to_parquet(target, index=False)
+
+
+def _cell(value: Any) -> Any:
+    if value is pd.NA or value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return "'" + value
+    return value

@@ -1,0 +1,78 @@
+"""Which runs a tree holds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from postmortem.fleet.find import find
+from postmortem.intake import IntakeError
+
+
+def run(folder: Path, text: str = "log") -> Path:
+    folder.mkdir(parents=True)
+    (folder / "log.txt").write_text(text)
+    return folder
+
+
+def names(root: Path, **options: object) -> list[str]:
+    return [target.name for target in find([root], **options)]  # type: ignore[arg-type]
+
+
+def test_run_folders_loose_logs_and_archives_in_the_order_of_their_names(tmp_path: Path) -> None:
+    run(tmp_path / "run_10")
+    run(tmp_path / "run_2")
+    (tmp_path / "a.log").write_text("x")
+    (tmp_path / "old.tar.gz").write_bytes(b"x")
+    assert names(tmp_path) == ["a.log", "old.tar.gz", "run_2", "run_10"]
+
+
+def test_the_attempts_of_a_run_are_one(tmp_path: Path) -> None:
+    folder = run(tmp_path / "job")
+    (folder / "logs").mkdir()
+    (folder / "logs" / "0_log.txt").write_text("old")
+    (target,) = find([tmp_path])
+    assert target.kind == "folder" and target.bytes == len("old") + len("log")
+
+
+def test_captions_and_what_is_no_log_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "cat.png").write_bytes(b"x")
+    (tmp_path / "cat.txt").write_text("a cat")
+    (tmp_path / "requirements.txt").write_text("torch")
+    (tmp_path / "notes.md").write_text("x")
+    assert names(tmp_path) == []
+
+
+def test_a_circle_of_links_ends(tmp_path: Path) -> None:
+    folder = run(tmp_path / "job")
+    (folder / "again").symlink_to(tmp_path)
+    assert names(tmp_path) == ["job"]
+
+
+def test_a_pipe_is_no_run(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "live.log")
+    assert names(tmp_path) == []
+
+
+def test_include_exclude_and_since(tmp_path: Path) -> None:
+    run(tmp_path / "flux_a")
+    run(tmp_path / "flux_b")
+    old = run(tmp_path / "wan")
+    os.utime(old / "log.txt", (1000, 1000))
+    assert names(tmp_path, include=["flux*"]) == ["flux_a", "flux_b"]
+    assert names(tmp_path, exclude=["*_b"]) == ["flux_a", "wan"]
+    assert names(tmp_path, since=2000.0) == ["flux_a", "flux_b"]
+
+
+def test_a_changed_file_changes_the_signature(tmp_path: Path) -> None:
+    folder = run(tmp_path / "job")
+    before = [target.signature for target in find([tmp_path])]
+    (folder / "job_000000500.safetensors").write_bytes(b"x")
+    assert [target.signature for target in find([tmp_path])] != before
+
+
+def test_a_root_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(IntakeError, match="no such file"):
+        list(find([tmp_path / "none"]))

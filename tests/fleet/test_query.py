@@ -1,0 +1,56 @@
+"""What may be asked of the table, and what may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from postmortem.fleet.query import BadExpression, checked
+from postmortem.fleet.row import Row
+from postmortem.fleet.table import columns, frame, to_csv, where
+
+ROWS = [
+    Row(run="a", path="a", status="analysed", family="Z-Image", class_="bucket_spike", batch_size=2),
+    Row(run="b", path="b", status="analysed", family="FLUX.1", class_="early_step", batch_size=None),
+    Row(run="=1+1", path="c", status="error", error="@x"),
+]
+
+
+def test_columns_compare_with_constants() -> None:
+    table = frame(ROWS)
+    assert list(where(table, "family == 'Z-Image' and class == 'bucket_spike'")["run"]) == ["a"]
+    assert list(where(table, "batch_size > 1")["run"]) == ["a"]
+    assert list(where(table, "class in ['early_step', 'caching'] or status != 'analysed'")["run"]) == ["b", "=1+1"]
+
+
+def test_class_inside_a_text_stays() -> None:
+    assert checked("run == 'class'", ["run"]) == "run == 'class'"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "__import__('os').system('id')",
+        "run.str.len() > 1",
+        "@rows",
+        "nothing == 1",
+        "run == ",
+        "[x for x in (1,)]",
+        "lambda: 1",
+        "run; run",
+        "(" * 5000,
+        "'a' * 10**9",
+    ],
+)
+def test_nothing_else_is_asked(expression: str) -> None:
+    with pytest.raises(BadExpression):
+        checked(expression, ["run", "class"])
+
+
+def test_no_cell_of_the_csv_is_a_formula() -> None:
+    last = to_csv(frame(ROWS)).splitlines()[-1]
+    assert last.startswith("'=1+1,c,error,'@x")
+
+
+def test_every_column_has_a_type() -> None:
+    assert columns()["step"] == "Int64" and columns()["class"] == "string" and columns()["hours"] == "Float64"
+    assert frame(ROWS).dtypes["batch_size"] == "Int64"

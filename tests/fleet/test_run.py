@@ -1,0 +1,133 @@
+"""Rows: the same whatever the workers, the cache and what went wrong with others."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from postmortem.fleet.cache import Cache
+from postmortem.fleet.find import Target, find
+from postmortem.fleet.row import Row
+from postmortem.fleet.run import rows_of
+from postmortem.fleet.work import work
+from postmortem.report import json_
+from postmortem.scan import Lexicon
+from tests.simulate import config, finished, head, training
+from tests.test_fixtures import NAMES, report_on
+
+SPIKE = head(config()) + training(400, {0, 1, 2, 3})
+FINE = head(config()) + training(40, []) + finished()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "runs"
+    for number in range(6):
+        folder = root / f"run_{number}"
+        folder.mkdir(parents=True)
+        (folder / "log.txt").write_text((SPIKE if number % 2 else FINE) + f"run {number}\n")
+    (root / "broken.log").write_bytes(b"\x7fELF" + bytes(100))
+    (root / "note.txt").write_text("nothing that a trainer prints\n")
+    return root
+
+
+def rows(root: Path, lexicon: Lexicon, cache: Cache, workers: int = 1) -> list[Row]:
+    return list(rows_of(find([root]), lexicon, cache, workers))
+
+
+def test_one_bad_file_is_a_row_and_stops_nothing(tree: Path, lexicon: Lexicon) -> None:
+    found = rows(tree, lexicon, Cache("v", None))
+    assert [row.status for row in found] == ["error", *["analysed"] * 6]
+    assert found[0].error == "a program, not a log; give the text that the run printed"
+    assert [row.kind for row in found[1:]] == ["none", "gpu_oom"] * 3
+
+
+def test_workers_and_order_do_not_matter(tree: Path, lexicon: Lexicon) -> None:
+    one = rows(tree, lexicon, Cache("v", None))
+    assert rows(tree, lexicon, Cache("v", None), workers=2) == one
+
+
+def test_a_second_run_reads_nothing_again(
+    tree: Path, lexicon: Lexicon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import postmortem.fleet.cache as module
+
+    monkeypatch.setattr(module, "RACY_S", -1e9)
+    first = rows(tree, lexicon, Cache("v", tmp_path / "cache"))
+    monkeypatch.setattr("postmortem.fleet.pool.work", lambda target, lexicon: pytest.fail(target.path))
+    analysed = [row for row in first if row.status == "analysed"]
+    targets = [target for target in find([tree]) if target.kind == "folder"]
+    assert list(rows_of(targets, lexicon, Cache("v", tmp_path / "cache"), 1)) == analysed
+
+
+def test_a_changed_log_is_read_again(
+    tree: Path, lexicon: Lexicon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import postmortem.fleet.cache as module
+
+    monkeypatch.setattr(module, "RACY_S", -1e9)
+    rows(tree, lexicon, Cache("v", tmp_path / "cache"))
+    (tree / "run_0" / "log.txt").write_text(SPIKE)
+    assert rows(tree, lexicon, Cache("v", tmp_path / "cache"))[1].kind == "gpu_oom"
+
+
+def test_a_log_written_just_now_is_not_remembered(tree: Path, lexicon: Lexicon, tmp_path: Path) -> None:
+    cache = Cache("v", tmp_path / "cache")
+    rows(tree, lexicon, cache)
+    assert all(cache.get(target) is None for target in find([tree]))
+
+
+def test_a_damaged_cache_is_made_anew(tree: Path, lexicon: Lexicon, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "fleet-1-v.db").write_bytes(b"no database" * 1000)
+    assert rows(tree, lexicon, Cache("v", tmp_path / "cache")) == rows(tree, lexicon, Cache("v", None))
+
+
+def test_the_same_bytes_twice_are_said(tmp_path: Path, lexicon: Lexicon) -> None:
+    (tmp_path / "a.log").write_text(SPIKE)
+    (tmp_path / "b.log").write_text(SPIKE)
+    found = rows(tmp_path, lexicon, Cache("v", None))
+    assert [row.duplicate_of for row in found] == [None, "a.log"]
+
+
+def test_a_row_says_what_analyze_says(lexicon: Lexicon) -> None:
+    fixtures = Path(__file__).parents[2] / "fixtures"
+    by_path = {target.name: target for target in find([fixtures])}
+    for name in NAMES:
+        if name not in by_path or not (fixtures / name / "samples").is_dir():
+            continue
+        row = work(by_path[name], lexicon).row
+        report = json.loads(json_.render(report_on(name, lexicon)))
+        assert (row.kind, row.class_, row.phase, row.step) == tuple(
+            report["failure"][key] for key in ("kind", "class", "phase", "step")
+        )
+
+
+def test_a_killed_worker_costs_one_row(tree: Path) -> None:
+    found = [done.row for done in pool.Pool(2, task=killed_at_run_3).run(find([tree]))]
+    assert [row.run for row in found if row.error and "killed" in row.error] == ["run_3"]
+    assert [row.run for row in found if row.status == "analysed"] == ["run_0", "run_1", "run_2", "run_4", "run_5"]
+
+
+def killed_at_run_3(targets: list[Target]) -> list[Done]:
+    """A task in which one target takes its process with it."""
+    for target in targets:
+        if target.name == "run_3":
+            os.kill(os.getpid(), signal.SIGKILL)
+    return pool._share(targets)
+
+
+def test_retries_say_whether_the_fix_helped(tmp_path: Path, lexicon: Lexicon) -> None:
+    folder = tmp_path / "job"
+    (folder / "logs").mkdir(parents=True)
+    off, on = config(train__gradient_checkpointing=False), config(train__gradient_checkpointing=True)
+    (folder / "logs" / "0_log.txt").write_text(head(off) + training(400, {0, 1, 2, 3}))
+    (folder / "log.txt").write_text(head(on) + training(40, []) + finished())
+    (row,) = rows(tmp_path, lexicon, Cache("v", None))
+    assert [(retry.fix, retry.applied, retry.passed) for retry in row.retries] == [
+        ("enable_gradient_checkpointing", True, True)
+    ]
