@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from postmortem.fleet import pool
 from postmortem.fleet.cache import Cache
 from postmortem.fleet.find import Target, find
 from postmortem.fleet.row import Row
 from postmortem.fleet.run import rows_of
-from postmortem.fleet.work import work
+from postmortem.fleet.work import Done, work
 from postmortem.report import json_
 from postmortem.scan import Lexicon
 from tests.simulate import config, finished, head, training
