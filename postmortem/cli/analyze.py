@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, forms, inputs, output
+from postmortem.cli import common, forms, inputs, output, redaction
 
 
 def analyze(
@@ -35,9 +35,8 @@ def analyze(
     gpu: float | None = typer.Option(
         None, "--gpu", metavar="GIB", min=1, max=4096, help="The card's size, if the log does not tell it."
     ),
-    redact: bool | None = typer.Option(
-        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
-    ),
+    redact: bool | None = typer.Option(None, "--redact/--no-redact", help=redaction.HELP),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
     max_expanded: int = typer.Option(4096, "--max-expanded", metavar="MIB", min=1, help="Unpack at most so much."),
     max_ratio: int = typer.Option(1000, "--max-ratio", min=1, help="Unpack at most so many times an archive's size."),
     max_entries: int = typer.Option(10_000, "--max-entries", min=1, help="Look at so many entries of an archive."),
@@ -48,6 +47,7 @@ def analyze(
     common.check_language(base, lang)
     inputs.check_gpu(gpu)
     inputs.refuse_overwriting(out, path, config, db)
+    hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db)
     opened = inputs.open_input(path, max_expanded, max_ratio, max_entries, again=forms.leaves(format))
     named = inputs.named_config(config) if config is not None else None
     analysis = inputs.analysed(
@@ -64,11 +64,10 @@ def analyze(
 
     report = build(analysis, base, lang)
     excerpt = forms.excerpt_of(report, opened) if forms.leaves(format) else None
-    if forms.leaves(format) if redact is None else redact:
-        from postmortem.report.redact import Redactor
-
-        redactor = Redactor(base)
+    if hide:
+        redactor = redaction.redactor(base, [report, excerpt], [analysis])
         report = redactor.document(report)
         excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
+        redaction.tell(redactor, base, lang, key)
     output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out)
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

@@ -11,10 +11,10 @@ from postmortem.cli.errors import Failure
 from postmortem.text import printable
 
 
-def write(text: str, target: Path | None, encoding: str = "utf-8") -> None:
+def write(text: str, target: Path | None, encoding: str = "utf-8", *, private: bool = False) -> None:
     """Write `text` to `target`, or to stdout. Raises Failure when the file cannot be written.
 
-    `encoding` is the file's; line breaks go out as they stand in `text`.
+    `encoding` is the file's; line breaks go out as they stand in `text`. `private`: for its owner's eyes only.
     """
     if target is None:
         _stdout(text)
@@ -40,7 +40,7 @@ def write(text: str, target: Path | None, encoding: str = "utf-8") -> None:
             file.flush()
             os.fsync(file.fileno())
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(name).chmod(mode)
+        Path(name).chmod(0o600 if private else mode)
         Path(name).replace(target)
     except (OSError, RuntimeError) as error:
         if name:
