@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, output
+from postmortem.cli import common, inputs, output, progress
 from postmortem.cli.errors import USAGE, Failure
 
 if TYPE_CHECKING:
@@ -110,11 +110,12 @@ def _read(path: str, config: Path | None, lexicon: Lexicon) -> tuple[Analysis, .
 
     opened = inputs.open_input(path)
     configs = [*([inputs.named_config(config)] if config is not None else []), *opened.configs]
-    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), opened.database(), history())
     shown = printable_name(path)
     try:
-        return pipeline.analyse_each(opened.source, logs, configs, lexicon, beside)
+        with progress.reading(opened.logs) as told:
+            logs = [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs]
+            return pipeline.analyse_each(opened.source, logs, configs, lexicon, beside)
     except pipeline.NothingRecognised:
         raise inputs.nothing_recognised(shown) from None
     except OSError as error:
