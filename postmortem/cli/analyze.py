@@ -31,7 +31,7 @@ def analyze(
     ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
-    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    lang: str = common.LANG,
     attempt: int | None = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
     gpu: float | None = typer.Option(
@@ -50,7 +50,7 @@ def analyze(
 ) -> int:
     """Say why a run died, and what to change first."""
     base = common.knowledge(pack)
-    common.check_language(base, lang)
+    lang = common.language_of(base, lang, out, json=format is common.Format.json)
     inputs.check_gpu(gpu)
     inputs.refuse_overwriting(out, path, config, db)
     if tee:
@@ -82,5 +82,5 @@ def analyze(
         redactor = Redactor(base)
         report = redactor.document(report)
         excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
-    output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out)
+    output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out, kind=forms.kind(format))
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

@@ -12,6 +12,9 @@ _OWN_OPTIONS = ("--help", "-h", "--version")
 def main() -> None:
     """Run the command line of this process and exit."""
     try:
+        from postmortem.cli.output import prepare
+
+        prepare()
         arguments = sys.argv[1:]
         if arguments == ["--version"]:
             raise SystemExit(version())
