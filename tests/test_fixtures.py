@@ -16,7 +16,7 @@ from postmortem.knowledge import yaml_loader
 from postmortem.knowledge.load import history as built_in_history
 from postmortem.knowledge.schema import Knowledge
 from postmortem.pipeline import Source, analyse
-from postmortem.report import Report, build, json_, markdown, terminal
+from postmortem.report import Report, build, json_, markdown
 from postmortem.report.texts import Texts
 from postmortem.scan import Lexicon
 
@@ -133,19 +133,6 @@ def _without_words(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_words(item) for item in value]
     return value
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("lang", ["en", "ko"])
-def test_terminal_report_fits(name: str, lang: str, lexicon: Lexicon, knowledge: Knowledge) -> None:
-    from rich.cells import cell_len
-
-    report = report_on(name, lexicon, lang)
-    shown = terminal.render(report, Texts(knowledge, lang), width=80)
-    assert max(cell_len(line) for line in shown.splitlines()) <= 80
-    assert "\x1b" not in shown
-    plain = terminal.render(report, Texts(knowledge, lang), width=80, ascii_only=True)
-    assert not set(plain) & set("█▓▒░▶")
 
 
 @pytest.mark.parametrize("name", NAMES)

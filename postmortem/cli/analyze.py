@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import typer
 
 from postmortem.cli import common, forms, inputs, output, redaction
+from postmortem.cli import tee as passing
 
 
 def analyze(
@@ -29,7 +31,7 @@ def analyze(
     ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
-    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    lang: str = common.LANG,
     attempt: int | None = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
     gpu: float | None = typer.Option(
@@ -40,26 +42,36 @@ def analyze(
     max_expanded: int = typer.Option(4096, "--max-expanded", metavar="MIB", min=1, help="Unpack at most so much."),
     max_ratio: int = typer.Option(1000, "--max-ratio", min=1, help="Unpack at most so many times an archive's size."),
     max_entries: int = typer.Option(10_000, "--max-entries", min=1, help="Look at so many entries of an archive."),
+    tee: bool = typer.Option(
+        False, "--tee", help="Pass the run that is piped in on to stderr as it comes; the report follows on stdout."
+    ),
     exit_zero: bool = typer.Option(False, "--exit-zero", help="Exit with 0 also when a memory failure was found."),
 ) -> int:
     """Say why a run died, and what to change first."""
     base = common.knowledge(pack)
-    common.check_language(base, lang)
+    lang = common.language_of(base, lang, out, json=format is common.Format.json)
     inputs.check_gpu(gpu)
     inputs.refuse_overwriting(out, path, config, db)
     hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db)
-    opened = inputs.open_input(path, max_expanded, max_ratio, max_entries, again=forms.leaves(format))
+    if tee:
+        passing.check(path)
     named = inputs.named_config(config) if config is not None else None
-    analysis = inputs.analysed(
-        opened,
-        path,
-        named,
-        base,
-        attempt,
-        database=inputs.named_database(opened, db),
-        datasets=[inputs.named_dataset(folder) for folder in dataset or ()],
-        gpu_gib=gpu,
-    )
+    sizes = [inputs.named_dataset(folder) for folder in dataset or ()]
+    with passing.standard_input() if tee else contextlib.nullcontext() as stream:
+        opened = inputs.open_input(
+            path, max_expanded, max_ratio, max_entries, again=forms.leaves(format), stream=stream
+        )
+        analysis = inputs.analysed(
+            opened,
+            path,
+            named,
+            base,
+            attempt,
+            database=inputs.named_database(opened, db),
+            datasets=sizes,
+            gpu_gib=gpu,
+            quiet=tee,
+        )
     from postmortem.report import build
 
     report = build(analysis, base, lang)
@@ -69,5 +81,5 @@ def analyze(
         report = redactor.document(report)
         excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
         redaction.tell(redactor, base, lang, key)
-    output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out)
+    output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out, kind=forms.kind(format))
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, forms, inputs, output, redaction
+from postmortem.cli import common, forms, inputs, output, progress, redaction
 from postmortem.cli.errors import USAGE, Failure
 
 if TYPE_CHECKING:
@@ -20,15 +20,17 @@ MAX_INPUTS = 40
 def compare(
     paths: list[str] = typer.Argument(
         ...,
-        metavar="FAILED [RETRY…]",
+        metavar="FAILED [RETRY...]",
         help="Logs, run folders or archives, oldest first; or one with several attempts.",
     ),
     config: list[Path] = typer.Option(
-        [], "--config", help="A job config for the first input, again for the second, …, where the log holds none."
+        [],
+        "--config",
+        help="A job config for the first input, again for the second, and so on, if the log has none.",
     ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the comparison."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
-    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    lang: str = common.LANG,
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
     redact: bool | None = typer.Option(None, "--redact/--no-redact", help=redaction.HELP),
     key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
@@ -37,7 +39,7 @@ def compare(
     from postmortem.scan import Lexicon
 
     base = common.knowledge(pack)
-    common.check_language(base, lang)
+    lang = common.language_of(base, lang, out, json=format is common.Format.json)
     if len(paths) > MAX_INPUTS:
         raise Failure(f"{len(paths)} inputs; give at most {MAX_INPUTS}", USAGE)
     if len(config) > len(paths):
@@ -71,9 +73,14 @@ def compare(
         else:
             from postmortem.compare import terminal
 
-            colour = output.colour_stdout() and out is None
-            text = terminal.render(comparison, texts, width=80 if out else output.columns(), colour=colour)
-    output.write(text, out)
+            text = terminal.render(
+                comparison,
+                texts,
+                width=80 if out else output.columns(),
+                colour=output.colour_stdout() and out is None,
+                encoding="utf-8" if out else output.encoding(),
+            )
+    output.write(text, out, kind="json" if format is common.Format.json else "text")
     return 0
 
 
@@ -110,11 +117,12 @@ def _read(path: str, config: Path | None, lexicon: Lexicon) -> tuple[Analysis, .
 
     opened = inputs.open_input(path)
     configs = [*([inputs.named_config(config)] if config is not None else []), *opened.configs]
-    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), opened.database(), history())
     shown = printable_name(path)
     try:
-        return pipeline.analyse_each(opened.source, logs, configs, lexicon, beside)
+        with progress.reading(opened.logs) as told:
+            logs = [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs]
+            return pipeline.analyse_each(opened.source, logs, configs, lexicon, beside)
     except pipeline.NothingRecognised:
         raise inputs.nothing_recognised(shown) from None
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 
 import typer
 
@@ -19,11 +20,12 @@ def explain(
     ident: str = typer.Argument(
         "", metavar="ID", help="A failure class, kind, phase, remedy, topic or pattern; none lists them."
     ),
-    lang: str = typer.Option("en", "--lang", help="en or ko."),
+    lang: str = common.LANG,
+    pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
 ) -> int:
     """Explain one failure class, remedy, topic or pattern."""
-    base = common.knowledge()
-    common.check_language(base, lang)
+    base = common.knowledge(pack)
+    lang = common.language(base, lang, output.encoding())
 
     texts = Texts(base, lang)
     if not ident:

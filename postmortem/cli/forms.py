@@ -21,6 +21,11 @@ def leaves(format: common.Format) -> bool:
     return format in LEAVING
 
 
+def kind(format: common.Format) -> output.Kind:
+    """What a form is, where stdout lacks some of its characters."""
+    return "json" if format is common.Format.json else "text"
+
+
 def excerpt_of(report: Report, opened: Intake) -> Excerpt:
     """The lines around the evidence, read from the log a second time.
 
@@ -53,7 +58,10 @@ def rendered(
     from postmortem.report import terminal
 
     colour = output.colour_stdout() and not to_file
-    ascii_only = not to_file and not output.unicode_stdout()
     return terminal.render(
-        report, texts, width=80 if to_file else output.columns(), colour=colour, ascii_only=ascii_only
+        report,
+        texts,
+        width=80 if to_file else output.columns(),
+        colour=colour,
+        encoding="utf-8" if to_file else output.encoding(),
     )

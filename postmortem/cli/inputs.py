@@ -6,9 +6,9 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from postmortem.cli import common
+from postmortem.cli import common, progress
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
@@ -31,10 +31,11 @@ def open_input(
     entries: int = MAX_ENTRIES,
     *,
     again: bool = False,
+    stream: BinaryIO | None = None,
 ) -> Intake:
-    """What the user gave at `path` (``-`` is standard input); `again` if its logs will be read more than once.
+    """What the user gave at `path` (``-`` is standard input, read through `stream` where one is given).
 
-    Raises Failure.
+    `again` if its logs will be read more than once. Raises Failure.
     """
     from postmortem import intake
     from postmortem.intake.packed import Limits
@@ -44,9 +45,9 @@ def open_input(
         if not path:
             raise intake.IntakeError("no file name given; give a log, a run folder, or - for standard input")
         if path == "-":
-            if sys.stdin is None:
+            if stream is None and sys.stdin is None:
                 raise intake.IntakeError("standard input is closed; give a log or a run folder")
-            return intake.open_stream(sys.stdin.buffer, limits=limits, again=again)
+            return intake.open_stream(stream or sys.stdin.buffer, limits=limits, again=again)
         return intake.open_input(path, limits, again=again)
     except intake.IntakeError as error:
         near = _meant(path)
@@ -63,30 +64,34 @@ def analysed(
     database: JobDatabase | None = None,
     datasets: Sequence[DatasetSizes] = (),
     gpu_gib: float | None = None,
+    quiet: bool = False,
 ) -> Analysis:
-    """The analysis of what was opened at `path`; `config` is the one that the user named. Raises Failure."""
+    """The analysis of what was opened at `path`; `config` is the one that the user named.
+
+    A terminal sees how far it is with a long log, unless `quiet`. Raises Failure.
+    """
     from postmortem import pipeline
     from postmortem.intake.sources import printable_name
     from postmortem.knowledge.load import history
     from postmortem.scan import Lexicon
 
     configs = [*([config] if config is not None else []), *opened.configs]
-    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     shown = printable_name(path)
     try:
-        return pipeline.analyse(
-            opened.source,
-            logs,
-            configs,
-            Lexicon(base),
-            attempt=attempt,
-            skipped_steps=opened.skipped_steps(),
-            gpu_mib=gpu_gib * 1024 if gpu_gib else None,
-            folder=opened.witness(),
-            database=database,
-            versions=history(),
-            datasets=datasets,
-        )
+        with progress.reading(opened.logs, quiet=quiet) as told:
+            return pipeline.analyse(
+                opened.source,
+                [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs],
+                configs,
+                Lexicon(base),
+                attempt=attempt,
+                skipped_steps=opened.skipped_steps(),
+                gpu_mib=gpu_gib * 1024 if gpu_gib else None,
+                folder=opened.witness(),
+                database=database,
+                versions=history(),
+                datasets=datasets,
+            )
     except pipeline.NothingRecognised:
         raise nothing_recognised(shown) from None
     except pipeline.NoSuchAttempt as error:

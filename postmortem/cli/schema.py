@@ -9,5 +9,5 @@ def schema() -> int:
     """Print the JSON Schema of the report."""
     from postmortem.report import json_
 
-    output.write(json_.schema(), None)
+    output.write(json_.schema(), None, kind="json")
     return 0

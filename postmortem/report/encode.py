@@ -15,7 +15,7 @@ def terminal(text: LogText, limit: int = 400) -> str:
 
 def plain(words: Words) -> str:
     """A sentence for the terminal, on one line, without anything that acts."""
-    return printable(words.reveal())
+    return printable("".join(_cut(part.reveal(), 300) if isinstance(part, LogText) else part for part in words.parts))
 
 
 def markdown_words(words: Words) -> str:
@@ -66,7 +66,7 @@ def markdown_plain(text: str) -> str:
 def value(item: Any) -> str:
     """A config value as people read it."""
     if isinstance(item, LogText):
-        return item.reveal()
+        return _cut(item.reveal(), 300)
     if item is None:
         return "—"
     if isinstance(item, bool):
