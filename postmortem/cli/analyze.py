@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, output
-
-if TYPE_CHECKING:
-    from postmortem.knowledge.schema import Knowledge
-    from postmortem.report import Report
+from postmortem.cli import common, forms, inputs, output
 
 
 def analyze(
@@ -53,7 +48,7 @@ def analyze(
     common.check_language(base, lang)
     inputs.check_gpu(gpu)
     inputs.refuse_overwriting(out, path, config, db)
-    opened = inputs.open_input(path, max_expanded, max_ratio, max_entries)
+    opened = inputs.open_input(path, max_expanded, max_ratio, max_entries, again=forms.leaves(format))
     named = inputs.named_config(config) if config is not None else None
     analysis = inputs.analysed(
         opened,
@@ -68,30 +63,12 @@ def analyze(
     from postmortem.report import build
 
     report = build(analysis, base, lang)
-    if redact or (redact is None and format is common.Format.markdown):
-        from postmortem.report.redact import redact as hide
+    excerpt = forms.excerpt_of(report, opened) if forms.leaves(format) else None
+    if forms.leaves(format) if redact is None else redact:
+        from postmortem.report.redact import Redactor
 
-        report = hide(report, base)
-    output.write(_render(report, base, format, to_file=out is not None), out)
+        redactor = Redactor(base)
+        report = redactor.document(report)
+        excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
+    output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out)
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0
-
-
-def _render(report: Report, base: Knowledge, format: common.Format, *, to_file: bool) -> str:
-    if format is common.Format.json:
-        from postmortem.report import json_
-
-        return json_.render(report)
-    from postmortem.report.texts import Texts
-
-    texts = Texts(base, report.lang)
-    if format is common.Format.markdown:
-        from postmortem.report import markdown
-
-        return markdown.render(report, texts)
-    from postmortem.report import terminal
-
-    colour = output.colour_stdout() and not to_file
-    ascii_only = not to_file and not output.unicode_stdout()
-    return terminal.render(
-        report, texts, width=80 if to_file else output.columns(), colour=colour, ascii_only=ascii_only
-    )

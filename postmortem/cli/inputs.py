@@ -25,9 +25,17 @@ MAX_EXPANDED_MIB, MAX_RATIO, MAX_ENTRIES = 4096, 1000, 10_000
 
 
 def open_input(
-    path: str, expanded_mib: int = MAX_EXPANDED_MIB, ratio: int = MAX_RATIO, entries: int = MAX_ENTRIES
+    path: str,
+    expanded_mib: int = MAX_EXPANDED_MIB,
+    ratio: int = MAX_RATIO,
+    entries: int = MAX_ENTRIES,
+    *,
+    again: bool = False,
 ) -> Intake:
-    """What the user gave at `path` (``-`` is standard input). Raises Failure."""
+    """What the user gave at `path` (``-`` is standard input); `again` if its logs will be read more than once.
+
+    Raises Failure.
+    """
     from postmortem import intake
     from postmortem.intake.packed import Limits
 
@@ -38,8 +46,8 @@ def open_input(
         if path == "-":
             if sys.stdin is None:
                 raise intake.IntakeError("standard input is closed; give a log or a run folder")
-            return intake.open_stream(sys.stdin.buffer, limits=limits)
-        return intake.open_input(path, limits)
+            return intake.open_stream(sys.stdin.buffer, limits=limits, again=again)
+        return intake.open_input(path, limits, again=again)
     except intake.IntakeError as error:
         near = _meant(path)
         raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None

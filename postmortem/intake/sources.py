@@ -85,8 +85,10 @@ class Intake(msgspec.Struct, frozen=True):
         return jobdb.read(found) if found is not None else None
 
 
-def open_stream(stream: BinaryIO, source: str = "-", limits: packed.Limits | None = None) -> Intake:
-    """A pipe: read once, front to back; an archive in it is unpacked first."""
+def open_stream(
+    stream: BinaryIO, source: str = "-", limits: packed.Limits | None = None, *, again: bool = False
+) -> Intake:
+    """A pipe: read once, front to back; an archive in it is unpacked first. To be read `again`, it is kept on disk."""
     head = _read_head(stream, source)
     if packed.is_archive(head):
         return _packed(stream, head, source, limits)
@@ -97,19 +99,23 @@ def open_stream(stream: BinaryIO, source: str = "-", limits: packed.Limits | Non
         while piece := stream.read(CHUNK):
             yield piece
 
+    if again:
+        from postmortem.intake.spool import Spool
+
+        return Intake(source, (_log(SINGLE, head, Spool(raw).chunks),))
     return Intake(source, (_log(SINGLE, head, raw),))
 
 
-def open_input(named: str, limits: packed.Limits | None = None) -> Intake:
+def open_input(named: str, limits: packed.Limits | None = None, *, again: bool = False) -> Intake:
     """What a user names: a path, or `scheme://…` of something elsewhere. Raises IntakeError as `open_path` does."""
     if _URL.match(named):
         from postmortem.intake import remote
 
         return remote.open_url(named, limits)
-    return open_path(Path(named), limits)
+    return open_path(Path(named), limits, again=again)
 
 
-def open_path(path: Path, limits: packed.Limits | None = None) -> Intake:
+def open_path(path: Path, limits: packed.Limits | None = None, *, again: bool = False) -> Intake:
     """A log file, a run folder with its logs and configs, or an archive of either.
 
     Raises IntakeError when there is nothing to read there.
@@ -129,7 +135,7 @@ def open_path(path: Path, limits: packed.Limits | None = None) -> Intake:
         raise IntakeError(f"{_shown(path)}: neither a file nor a folder; {printable_name(hint)}")
     if stat.S_ISFIFO(mode):
         try:
-            return open_stream(path.open("rb"), str(path), limits)
+            return open_stream(path.open("rb"), str(path), limits, again=again)
         except OSError as error:
             raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     try:

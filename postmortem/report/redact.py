@@ -8,6 +8,7 @@ import msgspec
 import regex
 
 from postmortem.knowledge.schema import Knowledge
+from postmortem.report.excerpt import Excerpt
 from postmortem.text import LogText, Words
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -55,12 +56,20 @@ class Redactor:
             return type(value)(**{name: self.walk(getattr(value, name)) for name in value.__struct_fields__})
         return value
 
+    def document(self, document: T) -> T:
+        """A report, or another document of its kind, redacted; what names the tool and the language stays."""
+        parts = {}
+        for name in document.__struct_fields__:
+            value = getattr(document, name)
+            parts[name] = value if name in ("tool", "schema_version", "lang") else self.walk(value)
+        return type(document)(**parts)
 
-def redact(report: T, knowledge: Knowledge) -> T:
+    def excerpt(self, excerpt: Excerpt) -> Excerpt:
+        """The lines of the log, redacted with the same labels."""
+        walked: Excerpt = self.walk(excerpt)
+        return walked
+
+
+def redact(document: T, knowledge: Knowledge) -> T:
     """The report, or another document of its kind, without user names in paths, tokens, addresses and the like."""
-    redactor = Redactor(knowledge)
-    parts = {}
-    for name in report.__struct_fields__:
-        value = getattr(report, name)
-        parts[name] = value if name in ("tool", "schema_version", "lang") else redactor.walk(value)
-    return type(report)(**parts)
+    return Redactor(knowledge).document(document)
