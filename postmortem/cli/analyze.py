@@ -36,7 +36,7 @@ def analyze(
         None, "--gpu", metavar="GIB", min=1, max=4096, help="The card's size, if the log does not tell it."
     ),
     redact: bool | None = typer.Option(
-        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
+        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown and HTML)."
     ),
     max_expanded: int = typer.Option(4096, "--max-expanded", metavar="MIB", min=1, help="Unpack at most so much."),
     max_ratio: int = typer.Option(1000, "--max-ratio", min=1, help="Unpack at most so many times an archive's size."),

@@ -17,6 +17,7 @@ class Format(str, enum.Enum):
 
     terminal = "terminal"
     markdown = "markdown"
+    html = "html"
     json = "json"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 MAX_INPUTS = 40
 
 
+class CompareFormat(str, enum.Enum):
+    """How to print the comparison."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+
+
 def compare(
     paths: list[str] = typer.Argument(
         ...,
@@ -26,7 +35,7 @@ def compare(
     config: list[Path] = typer.Option(
         [], "--config", help="A job config for the first input, again for the second, …, where the log holds none."
     ),
-    format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the comparison."),
+    format: CompareFormat = typer.Option(CompareFormat.terminal, "--format", help="How to print the comparison."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
     lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
@@ -52,11 +61,11 @@ def compare(
     from postmortem.compare import build
 
     comparison = build(attempts, base, lang)
-    if redact or (redact is None and format is common.Format.markdown):
+    if redact or (redact is None and format is CompareFormat.markdown):
         from postmortem.report.redact import redact as hide
 
         comparison = hide(comparison, base)
-    if format is common.Format.json:
+    if format is CompareFormat.json:
         from postmortem.compare import json_
 
         text = json_.render(comparison)
@@ -64,7 +73,7 @@ def compare(
         from postmortem.report.texts import Texts
 
         texts = Texts(base, lang)
-        if format is common.Format.markdown:
+        if format is CompareFormat.markdown:
             from postmortem.compare import markdown
 
             text = markdown.render(comparison, texts)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from postmortem.report.document import Report
     from postmortem.report.excerpt import Excerpt
 
-LEAVING = (common.Format.markdown,)
+LEAVING = (common.Format.markdown, common.Format.html)
 """Forms made to be sent to somebody: redacted unless the user says no, and shown with an excerpt of the log."""
 
 
@@ -50,6 +50,10 @@ def rendered(
         from postmortem.report import markdown
 
         return markdown.render(report, texts)
+    if format is common.Format.html:
+        from postmortem.report import html
+
+        return html.render(report, texts, excerpt)
     from postmortem.report import terminal
 
     colour = output.colour_stdout() and not to_file

@@ -412,7 +412,7 @@ class CaptureItem(_Part, frozen=True, kw_only=True):
 
 
 class SettingRow(_Part, frozen=True, kw_only=True):
-    """A setting that matters for this failure, beside AI Toolkit's `default`; `first_fix` if the first fix changes it."""
+    """A setting that matters for this failure, and AI Toolkit's `default`; `first_fix` if the first fix changes it."""
 
     path: str
     value: Any

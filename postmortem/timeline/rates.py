@@ -48,7 +48,7 @@ def step_times(spans: Sequence[BarSpan]) -> StepTimes | None:
 
 
 def stretches(spans: Sequence[BarSpan]) -> tuple[Stretch, ...]:
-    """How long the steps took, stretch by stretch: each of APART_S at least, since the bar's clock has whole seconds."""
+    """How long the steps took, by stretches of APART_S at least, since the bar's clock has whole seconds."""
     found: list[Stretch] = []
     kept: list[_Point] = []
     for point in _points(spans):
