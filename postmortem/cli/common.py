@@ -22,6 +22,7 @@ class Format(str, enum.Enum):
 
     terminal = "terminal"
     markdown = "markdown"
+    html = "html"
     json = "json"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, forms, inputs, output, progress, redaction
+from postmortem.cli import common, inputs, output, progress, redaction
 from postmortem.cli.errors import USAGE, Failure
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from postmortem.scan import Lexicon
 
 MAX_INPUTS = 40
+
+
+class CompareFormat(str, enum.Enum):
+    """How to print the comparison."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
 
 
 def compare(
@@ -28,7 +37,7 @@ def compare(
         "--config",
         help="A job config for the first input, again for the second, and so on, if the log has none.",
     ),
-    format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the comparison."),
+    format: CompareFormat = typer.Option(CompareFormat.terminal, "--format", help="How to print the comparison."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
     lang: str = common.LANG,
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
@@ -39,7 +48,7 @@ def compare(
     from postmortem.scan import Lexicon
 
     base = common.knowledge(pack)
-    lang = common.language_of(base, lang, out, json=format is common.Format.json)
+    lang = common.language_of(base, lang, out, json=format is CompareFormat.json)
     if len(paths) > MAX_INPUTS:
         raise Failure(f"{len(paths)} inputs; give at most {MAX_INPUTS}", USAGE)
     if len(config) > len(paths):
@@ -47,7 +56,7 @@ def compare(
     if paths.count("-") > 1:
         raise Failure("standard input can be one of the inputs only", USAGE)
     inputs.refuse_overwriting(out, *paths, *config)
-    hide = redaction.wanted(redact, forms.leaves(format), key, out, *paths, *config)
+    hide = redaction.wanted(redact, format is CompareFormat.markdown, key, out, *paths, *config)
     lexicon = Lexicon(base)
     given = [*config, *[None] * (len(paths) - len(config))]
     attempts = _attempts(paths, given, lexicon)
@@ -58,7 +67,7 @@ def compare(
         redactor = redaction.redactor(base, [comparison], attempts)
         comparison = redactor.document(comparison)
         redaction.tell(redactor, base, lang, key)
-    if format is common.Format.json:
+    if format is CompareFormat.json:
         from postmortem.compare import json_
 
         text = json_.render(comparison)
@@ -66,7 +75,7 @@ def compare(
         from postmortem.report.texts import Texts
 
         texts = Texts(base, lang)
-        if format is common.Format.markdown:
+        if format is CompareFormat.markdown:
             from postmortem.compare import markdown
 
             text = markdown.render(comparison, texts)
@@ -80,7 +89,7 @@ def compare(
                 colour=output.colour_stdout() and out is None,
                 encoding="utf-8" if out else output.encoding(),
             )
-    output.write(text, out, kind="json" if format is common.Format.json else "text")
+    output.write(text, out, kind="json" if format is CompareFormat.json else "text")
     return 0
 
 

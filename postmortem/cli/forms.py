@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from postmortem.report.document import Report
     from postmortem.report.excerpt import Excerpt
 
-LEAVING = (common.Format.markdown,)
+LEAVING = (common.Format.markdown, common.Format.html)
 """Forms made to be sent to somebody: redacted unless the user says no, and shown with an excerpt of the log."""
 
 
@@ -23,7 +23,9 @@ def leaves(format: common.Format) -> bool:
 
 def kind(format: common.Format) -> output.Kind:
     """What a form is, where stdout lacks some of its characters."""
-    return "json" if format is common.Format.json else "text"
+    if format is common.Format.json:
+        return "json"
+    return "html" if format is common.Format.html else "text"
 
 
 def excerpt_of(report: Report, opened: Intake) -> Excerpt:
@@ -55,6 +57,10 @@ def rendered(
         from postmortem.report import markdown
 
         return markdown.render(report, texts)
+    if format is common.Format.html:
+        from postmortem.report import html
+
+        return html.render(report, texts, excerpt)
     from postmortem.report import terminal
 
     colour = output.colour_stdout() and not to_file

@@ -100,6 +100,14 @@ class StepTimes(msgspec.Struct, frozen=True):
         return self.after_s / self.before_s
 
 
+class Stretch(msgspec.Struct, frozen=True):
+    """How long steps took: seconds a step, the mean from `first_step` to `last_step`, by the bar's own clock."""
+
+    first_step: int
+    last_step: int
+    step_s: float
+
+
 class Pace(msgspec.Struct, frozen=True):
     """Seconds: from the attempt's first line to its last, in each phase, from the last training bar to the last
     line, and a step by the bar's clock and by the wall clock. None (or empty) where no line carries a time."""
@@ -158,6 +166,8 @@ class Attempt(msgspec.Struct, frozen=True):
     started: Stamp | None = None
     last_text: LogText = LogText("")
     pace: Pace = Pace()
+    stretches: tuple[Stretch, ...] = ()
+    """The steps' times over the attempt, in order, at most a few hundred."""
     other_dumps: tuple[ConfigDump, ...] = ()
     """Configs of other processes of the job that may have been at work as well: nothing in the log names the one."""
     warnings: tuple[Notice, ...] = ()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion, Value
+from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion
 from postmortem.pipeline import Analysis
 from postmortem.report import chronicle, outlook, skipped
 from postmortem.report import document as doc
-from postmortem.report.settings import that_matter
+from postmortem.report.settings import defaults_of, that_matter
 from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
@@ -20,6 +20,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
     """The report on `analysis`, its texts in `lang`."""
     texts = Texts(knowledge, lang)
     diagnosis, attempt = analysis.diagnosis, analysis.attempt
+    defaults = defaults_of(analysis.config, knowledge)
     return doc.Report(
         schema_version=doc.SCHEMA_VERSION,
         tool=doc.Tool(name="aitk-postmortem", version=__version__, patterns=knowledge.version),
@@ -65,11 +66,20 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         buckets=_buckets(analysis),
         config=doc.ConfigPart(
             sources=[LogText(name) for name in analysis.config.sources],
-            values={path: _setting(value) for path, value in sorted(analysis.config.values.items())},
+            values={
+                path: doc.SettingItem(
+                    value=doc.quoted(value.value),
+                    source=LogText(value.source),
+                    line=value.line,
+                    default=doc.quoted(defaults.get(path)),
+                )
+                for path, value in sorted(analysis.config.values.items())
+            },
         ),
         remedies=[_remedy(item, analysis, texts) for item in analysis.suggestions],
         timeline=list(chronicle.rows(attempt)),
         pace=chronicle.pace(attempt),
+        steps=chronicle.steps(attempt),
         ledger=_ledger(analysis),
         forecast=outlook.forecast_item(analysis.forecast),
         forecast_missing=outlook.missing(analysis.forecast, texts),
@@ -94,7 +104,14 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
         skips=skipped.part(analysis, texts),
         settings=[
-            doc.SettingRow(path=path, value=doc.quoted(value), source=LogText(source), line=line, first_fix=first)
+            doc.SettingRow(
+                path=path,
+                value=doc.quoted(value),
+                source=LogText(source),
+                line=line,
+                first_fix=first,
+                default=doc.quoted(defaults.get(path.replace("[]", "[0]"))),
+            )
             for path, value, source, line, first in that_matter(analysis, knowledge)
         ],
         capture=[doc.CaptureItem(id=item, text=texts(f"capture.{item}")) for item in diagnosis.missing],
@@ -199,10 +216,6 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
         guide=doc.Guide(section=item.guide, url=item.url, source=item.source),
         evidence=sorted(lines),
     )
-
-
-def _setting(value: Value) -> doc.SettingItem:
-    return doc.SettingItem(value=doc.quoted(value.value), source=LogText(value.source), line=value.line)
 
 
 def _steps(analysis: Analysis) -> int | None:

@@ -11,6 +11,7 @@ from postmortem.report import document as doc
 from postmortem.timeline.clock import elapsed
 
 MAX_TIMELINE = 400
+MAX_MARKS = 200
 
 
 def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
@@ -78,6 +79,29 @@ def pace(attempt: Attempt) -> doc.PacePart:
         bar_step_s=_round(times.bar_step_s),
         wall_step_s=_round(times.wall_step_s),
         phases=[doc.PhaseTime(phase=phase, seconds=round(seconds, 3)) for phase, seconds in times.phases],
+    )
+
+
+def steps(attempt: Attempt) -> doc.StepsPart:
+    """The training by its steps."""
+    slow = attempt.step_times or attempt.slow_stretch
+    change = slow and doc.ChangeOfPace(
+        from_step=slow.from_step,
+        to_step=slow.to_step,
+        before_s=round(slow.before_s, 3),
+        after_s=round(slow.after_s, 3),
+        lost_s=round(slow.lost_s, 1),
+        lasting=slow.lasting,
+        line=slow.place.line,
+    )
+    return doc.StepsPart(
+        stretches=[
+            doc.StretchItem(first_step=item.first_step, last_step=item.last_step, step_s=round(item.step_s, 3))
+            for item in attempt.stretches
+        ],
+        change=change or None,
+        previews=list(attempt.sample_steps[-MAX_MARKS:]),
+        saves=list(attempt.save_steps[-MAX_MARKS:]),
     )
 
 

@@ -179,11 +179,15 @@ class BucketItem(_Part, frozen=True, kw_only=True):
 
 
 class SettingItem(_Part, frozen=True, kw_only=True):
-    """One effective setting: `source` is `log`, a file's name, or `default`."""
+    """One effective setting: `source` is `log`, a file's name, or `default`.
+
+    `default` is what AI Toolkit takes where the config is silent, null where that is nothing, or not known.
+    """
 
     value: Any
     source: LogText
     line: int | None
+    default: Any = None
 
 
 class ConfigPart(_Part, frozen=True, kw_only=True):
@@ -317,6 +321,36 @@ class PacePart(_Part, frozen=True, kw_only=True):
     phases: list[PhaseTime]
 
 
+class StretchItem(_Part, frozen=True, kw_only=True):
+    """Seconds a step by the bar's clock, the mean over the steps from `first_step` to `last_step`."""
+
+    first_step: int
+    last_step: int
+    step_s: float
+
+
+class ChangeOfPace(_Part, frozen=True, kw_only=True):
+    """Where steps became slow: to the end (`lasting`), or from `from_step` to `to_step` only; `lost_s` is the cost."""
+
+    from_step: int
+    to_step: int
+    before_s: float
+    after_s: float
+    lost_s: float
+    lasting: bool
+    line: int
+
+
+class StepsPart(_Part, frozen=True, kw_only=True):
+    """The training by its steps: how long they took (at most 200 stretches, in order), where that changed, and the
+    steps at which previews and checkpoints were made (the last 200 of each)."""
+
+    stretches: list[StretchItem]
+    change: ChangeOfPace | None
+    previews: list[int]
+    saves: list[int]
+
+
 class LedgerPart(_Part, frozen=True, kw_only=True):
     """The card's memory at the failure, MiB: a sum whose remainder is `unexplained`.
 
@@ -378,13 +412,14 @@ class CaptureItem(_Part, frozen=True, kw_only=True):
 
 
 class SettingRow(_Part, frozen=True, kw_only=True):
-    """A setting that matters for this failure; `first_fix` if the first fix changes it."""
+    """A setting that matters for this failure, and AI Toolkit's `default`; `first_fix` if the first fix changes it."""
 
     path: str
     value: Any
     source: LogText
     line: int | None
     first_fix: bool
+    default: Any = None
 
 
 class RedactedPart(_Part, frozen=True, kw_only=True):
@@ -418,6 +453,7 @@ class Report(_Part, frozen=True, kw_only=True):
     suspects_fit: bool | None
     skips: SkipsPart | None
     pace: PacePart
+    steps: StepsPart
     settings: list[SettingRow]
     capture: list[CaptureItem]
     regressions: list[RegressionItem]

@@ -99,6 +99,7 @@ def _attempt(
         last_saved=_path(next(_all(items[::-1], "saved_checkpoint"), None)),
         resumed_from=_path(_first(items, "resume_from")),
         job_id=_job_id(items),
+        stretches=rates.stretches(main),
         step_times=slow if slow is not None and slow.lasting else None,
         slow_stretch=slow if slow is not None and not slow.lasting else None,
         buffered=placement.buffered,
