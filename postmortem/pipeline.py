@@ -96,6 +96,9 @@ class Analysis(msgspec.Struct, frozen=True):
     forecast: Forecast | Refusal
     kept: Kept
     warnings: tuple[Notice, ...]
+    beside: Beside
+    asked_attempt: int | None = None
+    """The attempt that the user asked for."""
 
 
 def analyse(
@@ -121,7 +124,8 @@ def analyse(
     if attempt is not None and not 1 <= attempt <= len(attempts):
         raise NoSuchAttempt(len(attempts))
     chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
-    return _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
+    one = _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
+    return one if attempt is None else msgspec.structs.replace(one, asked_attempt=attempt)
 
 
 def analyse_each(
@@ -220,6 +224,7 @@ def _one(
         forecast=expected,
         kept=left,
         warnings=(*config.warnings, *diagnosis.warnings, *told, *beside, *others, *scanned.warnings, *repaired),
+        beside=known,
     )
 
 

@@ -62,9 +62,10 @@ def analyze(
     )
     from postmortem.report import build
 
-    report = build(analysis, base, lang)
+    hidden = forms.leaves(format) if redact is None else redact
+    report = build(analysis, base, lang, redacted=hidden)
     excerpt = forms.excerpt_of(report, opened) if forms.leaves(format) else None
-    if forms.leaves(format) if redact is None else redact:
+    if hidden:
         from postmortem.report.redact import Redactor
 
         redactor = Redactor(base)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
+from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion, Value
 from postmortem.pipeline import Analysis
@@ -16,8 +17,8 @@ from postmortem.text import LogText
 MAX_OOMS = 2000
 
 
-def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Report:
-    """The report on `analysis`, its texts in `lang`."""
+def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en", *, redacted: bool = False) -> doc.Report:
+    """The report on `analysis`, its texts in `lang`; `redacted` says that it will be."""
     texts = Texts(knowledge, lang)
     diagnosis, attempt = analysis.diagnosis, analysis.attempt
     return doc.Report(
@@ -30,6 +31,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             encoding=analysis.encoding,
             attempts=len(analysis.attempts),
             attempt=attempt.index,
+            options=_options(analysis, redacted=redacted),
+            beside=_beside(analysis),
         ),
         run=doc.Run(
             trainer=diagnosis.trainer,
@@ -47,7 +50,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             dated=_dated(diagnosis.dated),
             torch=_torch(diagnosis.torch),
         ),
-        failure=_failure(analysis, texts),
+        failure=_failure(analysis, texts, knowledge),
         memory=doc.Memory(
             **{key: _round(value) for key, value in diagnosis.memory_mib.items()}, device=diagnosis.device
         ),
@@ -59,6 +62,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
                 caught=oom.caught,
                 signature=oom.pattern,
                 bucket=_named(analysis, oom),
+                start=chronicle.start_of(oom.place, attempt),
+                end=chronicle.end_of(oom.place, attempt),
             )
             for oom in attempt.ooms[:MAX_OOMS]
         ],
@@ -138,8 +143,27 @@ def _regression(item: RegressionFound, texts: Texts) -> doc.RegressionItem:
     )
 
 
-def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
+def _options(analysis: Analysis, *, redacted: bool) -> doc.OptionsPart:
+    gpu = analysis.beside.gpu_mib
+    return doc.OptionsPart(
+        attempt=analysis.asked_attempt, gpu_gib=None if gpu is None else round(gpu / 1024, 6), redacted=redacted
+    )
+
+
+def _beside(analysis: Analysis) -> doc.BesidePart:
+    known = analysis.beside
+    return doc.BesidePart(
+        database=LogText(known.database.name) if known.database is not None else None,
+        loss_log=known.skipped_steps is not None,
+        folder=known.folder is not None,
+        datasets=[one.name for one in known.datasets],
+    )
+
+
+def _failure(analysis: Analysis, texts: Texts, knowledge: Knowledge) -> doc.Failure:
     diagnosis = analysis.diagnosis
+    cited = {item.pattern for item in diagnosis.evidence}
+    versions = {pattern.id: fingerprint(pattern) for pattern in knowledge.patterns if pattern.id in cited}
     return doc.Failure(
         kind=diagnosis.kind,
         resource=diagnosis.resource,
@@ -157,6 +181,10 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
                 says=texts(f"evidence.{item.what}"),
                 text=item.text,
                 source=LogText(item.source),
+                pattern=item.pattern,
+                pattern_version=versions.get(item.pattern) if item.pattern else None,
+                start=item.start,
+                end=item.end,
             )
             for item in diagnosis.evidence
         ],
