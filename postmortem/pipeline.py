@@ -97,6 +97,8 @@ class Analysis(msgspec.Struct, frozen=True):
     kept: Kept
     warnings: tuple[Notice, ...]
     beside: Beside
+    config_files: tuple[str, ...] = ()
+    """The configs that were read, most trusted first; the settings are the first usable one's."""
     asked_attempt: int | None = None
     """The attempt that the user asked for."""
 
@@ -168,6 +170,7 @@ def _one(
     known: Beside,
 ) -> Analysis:
     folder, database, versions = known.folder, known.database, known.versions
+    files = tuple(config.name for config in configs)
     history = [a for a in attempts[: chosen.index - 1] if same_job(a, chosen)]
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
     newest = not any(same_job(later, chosen) for later in attempts[chosen.index :])
@@ -225,6 +228,7 @@ def _one(
         kept=left,
         warnings=(*config.warnings, *diagnosis.warnings, *told, *beside, *others, *scanned.warnings, *repaired),
         beside=known,
+        config_files=files,
     )
 
 

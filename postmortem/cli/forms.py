@@ -9,8 +9,10 @@ from postmortem.cli import common, output
 if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
+    from postmortem.pipeline import Analysis
     from postmortem.report.document import Report
     from postmortem.report.excerpt import Excerpt
+    from postmortem.report.redact import Redactor
 
 LEAVING = (common.Format.markdown,)
 """Forms made to be sent to somebody: redacted unless the user says no, and shown with an excerpt of the log."""
@@ -57,3 +59,17 @@ def rendered(
     return terminal.render(
         report, texts, width=80 if to_file else output.columns(), colour=colour, ascii_only=ascii_only
     )
+
+
+def redactor(base: Knowledge, report: Report, analysis: Analysis) -> Redactor:
+    """What puts labels in place of what is private in `report` and all that goes with it."""
+    from postmortem.report.redact import Redactor
+
+    return Redactor(base)
+
+
+def key_of(made: Redactor) -> str:
+    """What each label stands for, as JSON: for the user's own eyes."""
+    import json
+
+    return json.dumps(made.mapping(), indent=2, ensure_ascii=False) + "\n"

@@ -36,6 +36,8 @@ class LogFile(msgspec.Struct, frozen=True):
     chunks: Callable[[], Iterator[bytes]]
     repairs: tuple[str, ...] = ()
     """What a paste had done to the text and was undone (see intake/pastes.py)."""
+    path: Path | None = None
+    """The file that it is read from, if it is one."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -250,7 +252,7 @@ def _file(path: Path, name: str) -> LogFile:
             while piece := file.read(CHUNK):
                 yield piece
 
-    return _log(name, head, raw)
+    return msgspec.structs.replace(_log(name, head, raw), path=path)
 
 
 def _log(name: str, head: bytes, raw: Callable[[], Iterator[bytes]]) -> LogFile:

@@ -153,6 +153,7 @@ def _options(analysis: Analysis, *, redacted: bool) -> doc.OptionsPart:
 def _beside(analysis: Analysis) -> doc.BesidePart:
     known = analysis.beside
     return doc.BesidePart(
+        configs=[LogText(name) for name in analysis.config_files],
         database=LogText(known.database.name) if known.database is not None else None,
         loss_log=known.skipped_steps is not None,
         folder=known.folder is not None,

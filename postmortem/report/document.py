@@ -38,6 +38,7 @@ class OptionsPart(_Part, frozen=True, kw_only=True):
 class BesidePart(_Part, frozen=True, kw_only=True):
     """What was read besides the log and `config.sources`: without it the same log gives another report."""
 
+    configs: list[LogText]
     database: LogText | None
     loss_log: bool
     folder: bool

@@ -64,6 +64,10 @@ class Redactor:
             parts[name] = value if name in ("tool", "schema_version", "lang") else self.walk(value)
         return type(document)(**parts)
 
+    def mapping(self) -> dict[str, str]:
+        """What each label stands for."""
+        return {label: original for (_, original), label in self._labels.items()}
+
     def excerpt(self, excerpt: Excerpt) -> Excerpt:
         """The lines of the log, redacted with the same labels."""
         walked: Excerpt = self.walk(excerpt)
