@@ -65,14 +65,14 @@ def bundle(
 
     texts = Texts(base, lang)
     source = analysis.scanned.source
-    report = build(analysis, base, lang, redacted=redact)
+    report = build(analysis, base, lang, redacted=redact, ticket=True)
     excerpt = forms.excerpt_of(report, opened)
     log = next(one for one in opened.logs if one.name == source)
     lines = passages.gather(report, log.chunks, source, texts)
     others = analysis.config.others
     redactor: Redactor | None = None
     if redact:
-        redactor = forms.redactor(base, report, analysis)
+        redactor = forms.redactor(base, [report, excerpt, lines], [analysis])
         report, excerpt, lines = redactor.document(report), redactor.excerpt(excerpt), redactor.excerpt(lines)
     rendered = {
         name: forms.rendered(report, excerpt, base, common.Format(format), to_file=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from postmortem.cli import common, output
@@ -61,8 +62,8 @@ def rendered(
     )
 
 
-def redactor(base: Knowledge, report: Report, analysis: Analysis) -> Redactor:
-    """What puts labels in place of what is private in `report` and all that goes with it."""
+def redactor(base: Knowledge, documents: Iterable[object], analyses: Iterable[Analysis]) -> Redactor:
+    """A redactor that has learnt what is private in these runs and documents."""
     from postmortem.report.redact import Redactor
 
     return Redactor(base)

@@ -17,6 +17,8 @@ from postmortem.text import printable
 if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
+    from postmortem.pipeline import Analysis
+    from postmortem.report import Report
     from postmortem.verify import Claims, Given
     from postmortem.verify.document import Finding
 
@@ -106,9 +108,12 @@ def _read(name: str) -> tuple[Claims, dict[str, bytes]]:
 
 def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.Given, base: Knowledge) -> Given:
     """What the log gives, read with the options that the report was made with."""
-    from postmortem.report import build, json_
+    from postmortem.bundle import passages
+    from postmortem.report import json_
+    from postmortem.report.texts import Texts
     from postmortem.scan import Lexicon
     from postmortem.verify import Given, spans, tickets
+    from postmortem.verify.hidden import encode_marked, with_originals
 
     settled: list[Finding] = []
     attempt, gpu_gib, redacted = _asked(claims, settled)
@@ -120,10 +125,20 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
     opened, analysis = inputs.read_again(path, given, base, claims.value["input"].get("beside"))
     if analysis.asked_attempt != attempt:
         settled.append(tickets.finding("input.options.attempt", "impossible", attempt, len(analysis.attempts)))
-    lang = claims.lang if claims.lang in base.texts else "en"
-    report = build(analysis, base, lang, redacted=redacted)
-    redactor = forms.redactor(base, report, analysis) if redacted else None
-    if redactor is not None:
+    report = _again(claims, analysis, base, redacted=redacted)
+    plain = encode_marked(report)
+    redactor = None
+    if redacted:
+        learnt: list[object] = [report]
+        if report.input.options.ticket:
+            # what a ticket's excerpts show is private in its report too
+            log = next(one for one in opened.logs if one.name == analysis.scanned.source)
+            texts = Texts(base, report.lang)
+            learnt += [
+                forms.excerpt_of(report, opened),
+                passages.gather(report, log.chunks, log.name, texts),
+            ]
+        redactor = forms.redactor(base, learnt, [analysis])
         report = redactor.document(report)
     logs = {log.name: log for log in opened.logs}
     only = opened.logs[0] if len(opened.logs) == 1 else None
@@ -140,7 +155,18 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
         reported = next(log for log in opened.logs if log.name == analysis.scanned.source)
         found, good, hints = tickets.check(files, claims.value, _digest(opened, reported.name))
         settled += found
-    return Given(json.loads(json_.render(report)), looked_up, settled, good, tuple(hints))
+    values = with_originals(json.loads(json_.render(report)), plain) if redacted else json.loads(json_.render(report))
+    return Given(values, looked_up, settled, good, tuple(hints))
+
+
+def _again(claims: Claims, analysis: Analysis, base: Knowledge, *, redacted: bool) -> Report:
+    """The report made again, in the language of the one that was sent."""
+    from postmortem.report import build
+
+    options_told = claims.value["input"].get("options")
+    ticket = isinstance(options_told, dict) and options_told.get("ticket") is True
+    lang = claims.lang if claims.lang in base.texts else "en"
+    return build(analysis, base, lang, redacted=redacted, ticket=ticket)
 
 
 def _asked(claims: Claims, settled: list[Finding]) -> tuple[int | None, float | None, bool]:

@@ -8,7 +8,7 @@ from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion, Value
 from postmortem.pipeline import Analysis
-from postmortem.report import chronicle, outlook, skipped
+from postmortem.report import chronicle, made, outlook, skipped
 from postmortem.report import document as doc
 from postmortem.report.settings import that_matter
 from postmortem.report.texts import Texts
@@ -17,8 +17,10 @@ from postmortem.text import LogText
 MAX_OOMS = 2000
 
 
-def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en", *, redacted: bool = False) -> doc.Report:
-    """The report on `analysis`, its texts in `lang`; `redacted` says that it will be."""
+def build(
+    analysis: Analysis, knowledge: Knowledge, lang: str = "en", *, redacted: bool = False, ticket: bool = False
+) -> doc.Report:
+    """The report on `analysis`, its texts in `lang`; `redacted` says that it will be, `ticket` that it is for one."""
     texts = Texts(knowledge, lang)
     diagnosis, attempt = analysis.diagnosis, analysis.attempt
     return doc.Report(
@@ -31,8 +33,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en", *, redacte
             encoding=analysis.encoding,
             attempts=len(analysis.attempts),
             attempt=attempt.index,
-            options=_options(analysis, redacted=redacted),
-            beside=_beside(analysis),
+            options=made.options(analysis, redacted=redacted, ticket=ticket),
+            beside=made.beside(analysis),
         ),
         run=doc.Run(
             trainer=diagnosis.trainer,
@@ -140,24 +142,6 @@ def _regression(item: RegressionFound, texts: Texts) -> doc.RegressionItem:
         do=texts(f"regression.{item.id}.do"),
         source=item.source,
         url=item.url,
-    )
-
-
-def _options(analysis: Analysis, *, redacted: bool) -> doc.OptionsPart:
-    gpu = analysis.beside.gpu_mib
-    return doc.OptionsPart(
-        attempt=analysis.asked_attempt, gpu_gib=None if gpu is None else round(gpu / 1024, 6), redacted=redacted
-    )
-
-
-def _beside(analysis: Analysis) -> doc.BesidePart:
-    known = analysis.beside
-    return doc.BesidePart(
-        configs=[LogText(name) for name in analysis.config_files],
-        database=LogText(known.database.name) if known.database is not None else None,
-        loss_log=known.skipped_steps is not None,
-        folder=known.folder is not None,
-        datasets=[one.name for one in known.datasets],
     )
 
 

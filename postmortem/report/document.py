@@ -28,11 +28,15 @@ class Tool(_Part, frozen=True, kw_only=True):
 
 
 class OptionsPart(_Part, frozen=True, kw_only=True):
-    """What the user asked for, so that the report can be made again; null where the option was not given."""
+    """What the user asked for, so that the report can be made again; null where the option was not given.
+
+    `ticket`: made with a log excerpt beside it, and what is private in that is hidden here too.
+    """
 
     attempt: int | None
     gpu_gib: float | None
     redacted: bool
+    ticket: bool
 
 
 class BesidePart(_Part, frozen=True, kw_only=True):

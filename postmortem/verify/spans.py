@@ -12,6 +12,7 @@ from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.model import Event, Traceback
 from postmortem.scan import Lexicon, scan
 from postmortem.text import printable
+from postmortem.verify.hidden import fits
 
 MAX_ITEMS = 60
 """Evidence that is looked up; no report has as many."""
@@ -135,7 +136,7 @@ def _holds(item: Cited, shown: str, window: bytes, hide: Callable[[str], str]) -
     text, there = _bare(item.text), _bare(hide(shown))
     if not text:
         return False
-    if text in there:
+    if text in there or fits(item.text, shown[-len(shown.lstrip()) :].rstrip(), {}):
         return True
     if item.pattern is None:
         counts = _COUNTS.search(item.text)
