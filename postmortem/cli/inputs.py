@@ -13,6 +13,7 @@ from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
 if TYPE_CHECKING:
+    from postmortem.cli.options import Given
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
     from postmortem.model import DatasetSizes, JobDatabase
@@ -64,11 +65,14 @@ def analysed(
     database: JobDatabase | None = None,
     datasets: Sequence[DatasetSizes] = (),
     gpu_gib: float | None = None,
+    loss_log: bool = True,
+    folder: bool = True,
     quiet: bool = False,
 ) -> Analysis:
-    """The analysis of what was opened at `path`; `config` is the one that the user named.
+    """The analysis of what was opened at `path`; `config` is the one that the user named. Raises Failure.
 
-    A terminal sees how far it is with a long log, unless `quiet`. Raises Failure.
+    `loss_log` and `folder` say whether these may speak, where they are there. A terminal sees how far it is with a
+    long log, unless `quiet`.
     """
     from postmortem import pipeline
     from postmortem.intake.sources import printable_name
@@ -85,9 +89,9 @@ def analysed(
                 configs,
                 Lexicon(base),
                 attempt=attempt,
-                skipped_steps=opened.skipped_steps(),
+                skipped_steps=opened.skipped_steps() if loss_log else None,
                 gpu_mib=gpu_gib * 1024 if gpu_gib else None,
-                folder=opened.witness(),
+                folder=opened.witness() if folder else None,
                 database=database,
                 versions=history(),
                 datasets=datasets,
@@ -98,6 +102,74 @@ def analysed(
         raise Failure(f"--attempt {attempt}: the input holds {error.count} attempt(s)", USAGE) from None
     except OSError as error:
         raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def read_run(
+    path: str,
+    given: Given,
+    base: Knowledge,
+    *,
+    again: bool = False,
+    stream: BinaryIO | None = None,
+    quiet: bool = False,
+) -> tuple[Intake, Analysis]:
+    """What lies at `path`, opened and analysed with what the user gave besides; `again` and `stream` as in
+    `open_input`, `quiet` as in `analysed`. Raises Failure."""
+    check_gpu(given.gpu_gib)
+    config = named_config(given.config) if given.config is not None else None
+    datasets = [named_dataset(folder) for folder in given.datasets]
+    opened = open_input(path, given.expanded_mib, given.ratio, given.entries, again=again, stream=stream)
+    analysis = analysed(
+        opened,
+        path,
+        config,
+        base,
+        given.attempt,
+        database=named_database(opened, given.db),
+        datasets=datasets,
+        gpu_gib=given.gpu_gib,
+        quiet=quiet,
+    )
+    return opened, analysis
+
+
+def read_again(path: str, given: Given, base: Knowledge, beside: object) -> tuple[Intake, Analysis]:
+    """The run at `path` as a report was made of it: of what lies beside the log only what the report says (`beside`)
+    that it was made with. An attempt that the input does not hold is as none. Raises Failure."""
+    import msgspec
+
+    check_gpu(given.gpu_gib)
+    opened = open_input(path, given.expanded_mib, given.ratio, given.entries, again=True)
+    told = beside if isinstance(beside, dict) else None
+    config = named_config(given.config) if given.config is not None else None
+    database = named_database(opened, given.db)
+    datasets = [named_dataset(folder) for folder in given.datasets]
+    if told is not None:
+        if not told.get("configs"):
+            opened = msgspec.structs.replace(opened, configs=())
+        if told.get("database") is None and given.db is None:
+            database = None
+
+    def run(attempt: int | None) -> Analysis:
+        return analysed(
+            opened,
+            path,
+            config,
+            base,
+            attempt,
+            database=database,
+            datasets=datasets,
+            gpu_gib=given.gpu_gib,
+            loss_log=told is None or told.get("loss_log") is not False,
+            folder=told is None or told.get("folder") is not False,
+        )
+
+    try:
+        return opened, run(given.attempt)
+    except Failure as failure:
+        if given.attempt is None or failure.status != USAGE:
+            raise
+        return opened, run(None)
 
 
 def check_gpu(gib: float | None) -> None:

@@ -25,15 +25,23 @@ def write(
     """
     if target is None:
         _stdout(text, kind)
-        return
+    else:
+        write_bytes(text.encode(encoding), target, private=private)
+
+
+def write_bytes(content: bytes, target: Path, *, private: bool = False) -> None:
+    """Write `content` to `target`, whole or not at all; `private`: for its owner's eyes only.
+
+    Raises Failure when the file cannot be written.
+    """
     import tempfile
 
     name = ""
     try:
         # a device or a pipe is written to, never replaced; of a link, the target is what the user means
         if target.exists() and not target.is_file() and not target.is_dir():
-            with target.open("w", encoding=encoding, newline="\n") as stream:
-                stream.write(text)
+            with target.open("wb") as stream:
+                stream.write(content)
             return
         target = target.resolve()
         folder = target.parent
@@ -42,8 +50,8 @@ def write(
         if not folder.is_dir():
             raise Failure(f"{printable(str(folder))}: no such folder; make it first")
         handle, name = tempfile.mkstemp(dir=folder, prefix=".postmortem-", suffix=".part")
-        with os.fdopen(handle, "w", encoding=encoding, newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()

@@ -55,8 +55,12 @@ def tell(found: Redactor, base: Knowledge, lang: str, key: Path | None) -> None:
 
     texts = Texts(base, lang)
     if key is not None:
-        content = json.dumps({"labels": found.mapping()}, indent=2, ensure_ascii=False) + "\n"
-        output.write(content, key, private=True)
+        output.write(key_of(found), key, private=True)
         output.tell(texts("redacted.key_written", {"file": LogText(str(key))}))
     else:
         output.tell(texts("redacted.told"))
+
+
+def key_of(found: Redactor) -> str:
+    """What each label stands for, as JSON: for the user's own eyes."""
+    return json.dumps({"labels": found.mapping()}, indent=2, ensure_ascii=False) + "\n"

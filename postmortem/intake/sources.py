@@ -39,6 +39,8 @@ class LogFile(msgspec.Struct, frozen=True):
     """What a paste had done to the text and was undone (see intake/pastes.py)."""
     size: int | None = None
     """Bytes to read, where that is known beforehand."""
+    path: Path | None = None
+    """The file that it is read from, if it is one."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -254,7 +256,7 @@ def _file(path: Path, name: str) -> LogFile:
             while piece := file.read(CHUNK):
                 yield piece
 
-    return _log(name, head, raw, size)
+    return msgspec.structs.replace(_log(name, head, raw, size), path=path)
 
 
 def _log(name: str, head: bytes, raw: Callable[[], Iterator[bytes]], size: int | None = None) -> LogFile:

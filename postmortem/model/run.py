@@ -54,12 +54,14 @@ class Oom(msgspec.Struct, frozen=True):
     placed: bool = False
     """Whether its own words or the frames of its traceback say the phase; else what stands before it does."""
     text: LogText = LogText("")
+    by_bar: bool = False
+    """Only the bar shows it: `place` is the bar's, and `pattern` is the banner's that never came."""
 
 
 class Stage(msgspec.Struct, frozen=True):
     """From here on the program was in `phase`; `text` is the line that says so.
 
-    `place` of a bar is its last draw; `since` is the time of its first.
+    `place` of a bar is its last draw; `since` is the time of its first. `pattern` claims the line, if it is no bar.
     """
 
     place: Place
@@ -68,6 +70,7 @@ class Stage(msgspec.Struct, frozen=True):
     text: LogText
     step: int | None = None
     since: Stamp | None = None
+    pattern: str | None = None
 
 
 class End(msgspec.Struct, frozen=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
+from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion
 from postmortem.pipeline import Analysis
-from postmortem.report import chronicle, outlook, skipped
+from postmortem.report import chronicle, made, outlook, skipped
 from postmortem.report import document as doc
 from postmortem.report.settings import defaults_of, that_matter
 from postmortem.report.texts import Texts
@@ -16,8 +17,10 @@ from postmortem.text import LogText
 MAX_OOMS = 2000
 
 
-def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Report:
-    """The report on `analysis`, its texts in `lang`."""
+def build(
+    analysis: Analysis, knowledge: Knowledge, lang: str = "en", *, redacted: bool = False, ticket: bool = False
+) -> doc.Report:
+    """The report on `analysis`, its texts in `lang`; `redacted` says that it will be, `ticket` that it is for one."""
     texts = Texts(knowledge, lang)
     diagnosis, attempt = analysis.diagnosis, analysis.attempt
     defaults = defaults_of(analysis.config, knowledge)
@@ -31,6 +34,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             encoding=analysis.encoding,
             attempts=len(analysis.attempts),
             attempt=attempt.index,
+            options=made.options(analysis, redacted=redacted, ticket=ticket),
+            beside=made.beside(analysis),
         ),
         run=doc.Run(
             trainer=diagnosis.trainer,
@@ -48,7 +53,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             dated=_dated(diagnosis.dated),
             torch=_torch(diagnosis.torch),
         ),
-        failure=_failure(analysis, texts),
+        failure=_failure(analysis, texts, knowledge),
         memory=doc.Memory(
             **{key: _round(value) for key, value in diagnosis.memory_mib.items()}, device=diagnosis.device
         ),
@@ -60,6 +65,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
                 caught=oom.caught,
                 signature=oom.pattern,
                 bucket=_named(analysis, oom),
+                start=chronicle.start_of(oom.place, attempt),
+                end=chronicle.end_of(oom.place, attempt),
             )
             for oom in attempt.ooms[:MAX_OOMS]
         ],
@@ -155,8 +162,10 @@ def _regression(item: RegressionFound, texts: Texts) -> doc.RegressionItem:
     )
 
 
-def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
+def _failure(analysis: Analysis, texts: Texts, knowledge: Knowledge) -> doc.Failure:
     diagnosis = analysis.diagnosis
+    cited = {item.pattern for item in diagnosis.evidence}
+    versions = {pattern.id: fingerprint(pattern) for pattern in knowledge.patterns if pattern.id in cited}
     return doc.Failure(
         kind=diagnosis.kind,
         resource=diagnosis.resource,
@@ -174,6 +183,10 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
                 says=texts(f"evidence.{item.what}"),
                 text=item.text,
                 source=LogText(item.source),
+                pattern=item.pattern,
+                pattern_version=versions.get(item.pattern) if item.pattern else None,
+                start=item.start,
+                end=item.end,
             )
             for item in diagnosis.evidence
         ],

@@ -21,7 +21,14 @@ def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
     for stage in attempt.stages:
         key = (stage.phase, stage.event)
         item = doc.TimelineItem(
-            line=stage.place.line, step=stage.step, phase=stage.phase, event=stage.event, text=stage.text
+            line=stage.place.line,
+            step=stage.step,
+            phase=stage.phase,
+            event=stage.event,
+            text=stage.text,
+            pattern=stage.pattern,
+            start=start_of(stage.place, attempt),
+            end=end_of(stage.place, attempt),
         )
         row = (stage.place.offset, item, stage.place.stamp)
         if key == last and found:
@@ -37,7 +44,14 @@ def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
             (
                 oom.place.offset,
                 doc.TimelineItem(
-                    line=line_of(oom.place, attempt), step=oom.step, phase=oom.phase, event=event, text=oom.text
+                    line=line_of(oom.place, attempt),
+                    step=oom.step,
+                    phase=oom.phase,
+                    event=event,
+                    text=oom.text,
+                    pattern=None if oom.by_bar else oom.pattern,
+                    start=start_of(oom.place, attempt),
+                    end=end_of(oom.place, attempt),
                 ),
                 oom.place.stamp,
             )
@@ -53,6 +67,9 @@ def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
                     phase=attempt.end_phase,
                     event=end.event.role,
                     text=end.event.text,
+                    pattern=end.event.pattern,
+                    start=start_of(end.event.place, attempt),
+                    end=end_of(end.event.place, attempt),
                 ),
                 end.event.place.stamp,
             )
@@ -112,3 +129,13 @@ def _round(seconds: float | None) -> float | None:
 def line_of(place: Place, attempt: Attempt) -> int | None:
     """The line in the log, if it stands there."""
     return place.line if place.source == attempt.source else None
+
+
+def start_of(place: Place, attempt: Attempt) -> int | None:
+    """The first byte of what stands at `place` in the log's text, if that is known."""
+    return place.offset if place.end and place.source == attempt.source else None
+
+
+def end_of(place: Place, attempt: Attempt) -> int | None:
+    """The byte behind it."""
+    return place.end if place.end and place.source == attempt.source else None

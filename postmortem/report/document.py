@@ -27,6 +27,28 @@ class Tool(_Part, frozen=True, kw_only=True):
     patterns: str
 
 
+class OptionsPart(_Part, frozen=True, kw_only=True):
+    """What the user asked for, so that the report can be made again; null where the option was not given.
+
+    `ticket`: made with a log excerpt beside it, and what is private in that is hidden here too.
+    """
+
+    attempt: int | None
+    gpu_gib: float | None
+    redacted: bool
+    ticket: bool
+
+
+class BesidePart(_Part, frozen=True, kw_only=True):
+    """What was read besides the log and `config.sources`: without it the same log gives another report."""
+
+    configs: list[LogText]
+    database: LogText | None
+    loss_log: bool
+    folder: bool
+    datasets: list[LogText]
+
+
 class Input(_Part, frozen=True, kw_only=True):
     """What was read. `attempts` counts all in the input; `attempt` is the one reported, from 1."""
 
@@ -36,6 +58,8 @@ class Input(_Part, frozen=True, kw_only=True):
     encoding: str
     attempts: int
     attempt: int
+    options: OptionsPart
+    beside: BesidePart
 
 
 class ClueItem(_Part, frozen=True, kw_only=True):
@@ -105,13 +129,21 @@ class Run(_Part, frozen=True, kw_only=True):
 
 
 class EvidenceItem(_Part, frozen=True, kw_only=True):
-    """One log line that proves something; `source` is the file in the run folder."""
+    """One log line that proves something; `source` is the file in the run folder.
+
+    `pattern` is the entry of the knowledge base that claims the line and `pattern_version` a hash of what it claims,
+    null where `text` is derived from a bar or a frame. `start` and `end` are bytes of the log's text, see `Place`.
+    """
 
     line: int
     what: str
     says: str
     text: LogText
     source: LogText
+    pattern: str | None = None
+    pattern_version: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 class FactorItem(_Part, frozen=True, kw_only=True):
@@ -159,6 +191,8 @@ class OomEvent(_Part, frozen=True, kw_only=True):
     caught: bool
     signature: str
     bucket: str | None
+    start: int | None = None
+    end: int | None = None
 
 
 class BucketItem(_Part, frozen=True, kw_only=True):
@@ -301,6 +335,9 @@ class TimelineItem(_Part, frozen=True, kw_only=True):
     event: str
     text: LogText
     time: TimePart | None = None
+    pattern: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 class PhaseTime(_Part, frozen=True, kw_only=True):

@@ -80,3 +80,8 @@ def value(item: Any) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def text_line(text: LogText, limit: int = 1500) -> str:
+    """One line of visible characters for a plain text file."""
+    return _cut(text.reveal(), limit)

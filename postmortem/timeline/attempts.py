@@ -257,7 +257,8 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
             if stale and phase in ("saving", "mid_sampling"):
                 phase = "training_step"
             told = phase
-            yield Stage(item.place, phase, item.event or "status", item.text, step if step is not None else count)
+            at = step if step is not None else count
+            yield Stage(item.place, phase, item.event or "status", item.text, at, pattern=item.pattern)
 
 
 def _sample_steps(stages: Sequence[Stage], main: Sequence[BarSpan], *, lags: bool) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from postmortem.knowledge.schema import Knowledge
 from postmortem.report import build, encode, json_, markdown, terminal
 from postmortem.report.texts import Texts
+from postmortem.schema import schema
 from postmortem.text import LogText, Words
 from tests.conftest import Analyse
 from tests.simulate import config, head, training
@@ -85,14 +86,14 @@ def test_a_hostile_job_name_through_every_format(run: Analyse, knowledge: Knowle
 
 
 def test_every_report_follows_the_published_schema(run: Analyse, knowledge: Knowledge) -> None:
-    schema = json.loads(json_.schema())
+    published = schema()
     for log in (
         head(config()) + training(400, {0, 1, 2, 3}),
         head(config()),
         "Killed\n",
         head(config()) + training(40, {3}),
     ):
-        jsonschema.validate(json.loads(json_.render(build(run(log), knowledge))), schema)
+        jsonschema.validate(json.loads(json_.render(build(run(log), knowledge))), published)
 
 
 def test_the_contracts_keys_come_first_and_in_order(run: Analyse, knowledge: Knowledge) -> None:
