@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from postmortem.report.redact.shapes import KeptLists, Shape, Shapes, Span
 from postmortem.report.texts import Texts
 from postmortem.text import LogText, Words, printable
 
+_NAMES = re.compile(r":(?![\\/])")
 T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_CACHED = 50_000
@@ -217,7 +219,8 @@ class Redactor:
         shown = value.reveal()
         if shown in _SINGLE or self._shapes.paths is None:
             return value
-        return LogText(self.text(self._cut(self.text(shown))))
+        # `folder:log` is how a comparison names one log of several; a drive's colon has a slash behind it
+        return LogText(":".join(self._cut(part) for part in _NAMES.split(self.text(shown))))
 
     def _cut(self, shown: str) -> str:
         assert self._shapes.paths is not None
