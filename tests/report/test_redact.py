@@ -136,3 +136,26 @@ def test_a_megabyte_of_log_is_quick(knowledge: Knowledge) -> None:
     started = time.process_time()
     redactor.text(text)
     assert time.process_time() - started < 4  # well below a second on an idle machine
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("steps: 20 # for Brightwell", "steps: 20"),
+        ("# for Brightwell", ""),
+        ("  name: 'a # b' # for Brightwell", "  name: 'a # b'"),
+        ('  name: "a \\" # b"   # for Brightwell', '  name: "a \\" # b"'),
+        ("  colour: a#b", "  colour: a#b"),
+        ("  note: it's # for Brightwell", "  note: it's"),
+        ("  steps: 20", "  steps: 20"),
+    ],
+)
+def test_a_config_file_loses_its_comments(line: str, shown: str, knowledge: Knowledge) -> None:
+    assert Redactor(knowledge).config(f"{line}\ntrain: x") == f"{shown}\ntrain: x"
+
+
+def test_a_long_line_of_a_config_is_quick(knowledge: Knowledge) -> None:
+    started = time.process_time()
+    for unit in ("'a", '"a', "# ", " a#", "' #", "a "):
+        Redactor(knowledge).config("k: " + unit * 4000)
+    assert time.process_time() - started < 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -14,9 +15,13 @@ from postmortem.report.redact.labels import LABEL, Hidden, Labels
 from postmortem.report.redact.learnt import Learnt
 from postmortem.report.redact.private import PrivateSettings, leaves, looks, normal
 from postmortem.report.redact.shapes import KeptLists, Shape, Shapes, Span
+from postmortem.report.redact.spans import replaced
 from postmortem.report.texts import Texts
 from postmortem.text import LogText, Words, printable
 
+_NAMES = re.compile(r":(?![\\/])")
+_QUOTED = re.compile(r"""(?<![\w'"])(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*")|(?:(?<=\s)|^)\#""")
+"""In a YAML line: what stands in quotes, or the sign that begins a comment."""
 T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_CACHED = 50_000
@@ -93,15 +98,16 @@ class Redactor:
         for line in raw.split("\n"):
             spans += [(start + at, end + at, rank, thing) for start, end, rank, thing in self._looks(line, shapes)]
             at += len(line) + 1
-        if not spans:
-            return raw
-        labels = [found.span() for found in LABEL.finditer(raw)]
-        out: list[str] = []
-        past = 0
-        for start, end, thing in _merged(_without(spans, labels), raw):
-            out += [raw[past:start], self._labels.of(self._learnt.known(thing.original) or thing)]
-            past = end
-        return "".join([*out, raw[past:]])
+        return replaced(raw, spans, self._label)
+
+    def config(self, raw: str) -> str:
+        """A job config as a file, redacted, without its comments: what people write there is about anything.
+
+        Learn its values first (`settings_of`).
+        """
+        if not raw.lstrip("\ufeff \t\r\n").startswith("{"):
+            raw = "\n".join(_uncommented(line) for line in raw.split("\n"))
+        return self.text(raw)
 
     def excerpt(self, found: Excerpt) -> Excerpt:
         """An excerpt of the log, redacted; lines inside a block of a private key go as a whole."""
@@ -195,13 +201,10 @@ class Redactor:
         return LogText(self._labels.of(self._learnt.known(shown) or Hidden(entry.label, shown.strip())))
 
     def _only_looks(self, shown: str) -> str:
-        out: list[str] = []
-        past = 0
-        labels = [found.span() for found in LABEL.finditer(shown)]
-        for start, end, thing in _merged(_without(list(self._shapes.spans(shown)), labels), shown):
-            out += [shown[past:start], self._labels.of(thing)]
-            past = end
-        return "".join([*out, shown[past:]])
+        return replaced(shown, list(self._shapes.spans(shown)), self._labels.of)
+
+    def _label(self, thing: Hidden) -> str:
+        return self._labels.of(self._learnt.known(thing.original) or thing)
 
     def _log_text(self, value: LogText, field: str) -> LogText:
         shown = value.reveal()
@@ -217,20 +220,12 @@ class Redactor:
         shown = value.reveal()
         if shown in _SINGLE or self._shapes.paths is None:
             return value
-        return LogText(self.text(self._cut(self.text(shown))))
+        # `folder:log` is how a comparison names one log of several; a drive's colon has a slash behind it
+        return LogText(":".join(self._cut(part) for part in _NAMES.split(self.text(shown))))
 
     def _cut(self, shown: str) -> str:
         assert self._shapes.paths is not None
-        labels = [found.span() for found in LABEL.finditer(shown)]
-        spans = [
-            span for span in self._shapes.paths.cut(shown, 0, len(shown)) if not LABEL.search(shown[span[0] : span[1]])
-        ]
-        out: list[str] = []
-        past = 0
-        for start, end, thing in _merged(_without(spans, labels), shown):
-            out += [shown[past:start], self._labels.of(self._learnt.known(thing.original) or thing)]
-            past = end
-        return "".join([*out, shown[past:]])
+        return replaced(shown, list(self._shapes.paths.cut(shown, 0, len(shown))), self._label)
 
 
 def redact(document: T, knowledge: Knowledge, settings: Iterable[Mapping[str, Any]] = ()) -> T:
@@ -257,37 +252,7 @@ def _log_texts(value: Any, field: str = "") -> Iterator[tuple[str, LogText]]:
             yield from _log_texts(getattr(value, name), name)
 
 
-def _without(spans: list[Span], labels: list[tuple[int, int]]) -> list[Span]:
-    """`spans` less what already is a label: a label stays, and what is left around it is hidden by itself."""
-    if not labels:
-        return spans
-    left: list[Span] = []
-    for start, end, rank, thing in spans:
-        at = start
-        touched = [one for one in labels if one[0] < end and one[1] > start]
-        for begin, stop in [*touched, (end, end)]:
-            if begin > at:
-                whole = not touched
-                left.append((at, begin, rank, thing if whole else Hidden(thing.label, "", thing.exact)))
-            at = max(at, stop)
-    return left
-
-
-def _merged(spans: list[Span], raw: str) -> Iterator[tuple[int, int, Hidden]]:
-    """Spans that overlap become one, so that nothing sticks out; the best one that covers all of it names it."""
-    group: list[Span] = []
-    end = -1
-    for span in [*sorted(spans, key=lambda one: (one[0], -one[1], one[2])), None]:
-        if span is not None and group and span[0] < end:
-            group.append(span)
-            end = max(end, span[1])
-            continue
-        if group:
-            start = group[0][0]
-            covering = [one for one in group if one[0] == start and one[1] == end]
-            best = min(covering or group, key=lambda one: (one[2] if covering else one[0] - one[1], one[2]))
-            thing = best[3] if covering and best[3].original else Hidden(best[3].label, raw[start:end], best[3].exact)
-            if any(sign.isalnum() for sign in raw[start:end]):
-                yield start, end, thing
-        if span is not None:
-            group, end = [span], span[1]
+def _uncommented(line: str) -> str:
+    """A line of YAML without its comment."""
+    sign = next((found for found in _QUOTED.finditer(line) if found[0] == "#"), None)
+    return line if sign is None else line[: sign.start()].rstrip()
