@@ -29,6 +29,8 @@ def analyze(
     ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    flavor: common.Flavor | None = common.FLAVOR,
+    max_chars: int | None = common.MAX_CHARS,
     lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
     attempt: int | None = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
@@ -46,6 +48,7 @@ def analyze(
     """Say why a run died, and what to change first."""
     base = common.knowledge(pack)
     common.check_language(base, lang)
+    common.check_ticket(format, flavor, max_chars)
     inputs.check_gpu(gpu)
     inputs.refuse_overwriting(out, path, config, db)
     opened = inputs.open_input(path, max_expanded, max_ratio, max_entries, again=forms.leaves(format))
@@ -70,5 +73,8 @@ def analyze(
         redactor = Redactor(base)
         report = redactor.document(report)
         excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
-    output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out)
+    output.write(
+        forms.rendered(report, excerpt, base, format, to_file=out is not None, flavor=flavor, max_chars=max_chars),
+        out,
+    )
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

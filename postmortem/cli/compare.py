@@ -28,6 +28,8 @@ def compare(
     ),
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the comparison."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    flavor: common.Flavor | None = common.FLAVOR,
+    max_chars: int | None = common.MAX_CHARS,
     lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
     redact: bool | None = typer.Option(
@@ -39,6 +41,7 @@ def compare(
 
     base = common.knowledge(pack)
     common.check_language(base, lang)
+    common.check_ticket(format, flavor, max_chars)
     if len(paths) > MAX_INPUTS:
         raise Failure(f"{len(paths)} inputs; give at most {MAX_INPUTS}", USAGE)
     if len(config) > len(paths):
@@ -67,7 +70,9 @@ def compare(
         if format is common.Format.markdown:
             from postmortem.compare import markdown
 
-            text = markdown.render(comparison, texts)
+            text = markdown.render(
+                comparison, texts, flavor=(flavor or common.Flavor.github).value, max_chars=max_chars
+            )
         else:
             from postmortem.compare import terminal
 

@@ -11,16 +11,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from postmortem.report import encode, outlook, picture
+from postmortem.report import encode, outlook, picture, summary
 from postmortem.report.document import RemedyItem, Report
 from postmortem.report.page import Page
-from postmortem.report.texts import Texts, size
+from postmortem.report.texts import Texts
 
 _COLOURS = {"gpu_oom": "bold red", "host_oom": "bold red", "vram_spill": "bold yellow", "not_memory": "bold yellow"}
 MAX_FIXES = 6
 MAX_SETTINGS = 5
 MAX_EVIDENCE = 6
-MAX_STEPS = 12
 
 
 def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
@@ -69,11 +68,11 @@ def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[R
     if report.warnings:
         parts += [Text(""), _head(texts("section.warnings"))]
         parts += [_bullet(_with_line(encode.plain(item.text), item.line, texts)) for item in report.warnings]
-    guides = dict.fromkeys(item.guide.url for item in report.remedies if item.guide.section and item.guide.url)
+    guides = summary.guides(report)
     if guides:
         # without the scheme, the longest of these addresses fits a line, and a broken one is of no use
         parts += [Text(""), _head(texts("section.guide"))]
-        parts += [Text(f"  {url.removeprefix('https://')}", style="dim") for url in guides if url]
+        parts += [Text(f"  {url.removeprefix('https://')}", style="dim") for url in guides]
     topic = report.failure.class_ or report.failure.kind
     parts += [
         Text("") if not guides else Text("", end=""),
@@ -88,7 +87,8 @@ def _forecast(report: Report, texts: Texts, width: int, ascii_only: bool) -> lis
         return []
     rows = picture.forecast(report.forecast, texts, width, ascii_only)
     if rows is None or report.forecast is None:
-        return [Text(""), Text(report.forecast_missing.text, style="dim")] if report.forecast_missing else []
+        missing = report.forecast_missing
+        return [Text(""), Text(encode.plain(missing.text), style="dim")] if missing else []
     title = {"phase": report.forecast.phase, "model": report.forecast.model}
     table = _grid(None)
     table.add_column(no_wrap=True)
@@ -117,106 +117,23 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
 def _facts(report: Report, texts: Texts) -> RenderableType:
     table = _grid(8)
     run = report.run
-    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, trainer_line(report, texts)]
-    if report.input.attempts > 1:
-        names.append(texts("word.attempt_of", {"attempt": report.input.attempt, "attempts": report.input.attempts}))
+    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family]
+    names += [summary.trainer(report, texts), summary.attempt_of(report, texts)]
     table.add_row(
         _label(texts("section.run")), Text(" · ".join(name for name in names if name) or texts("word.log_does_not_say"))
     )
-    table.add_row(_label(texts(when_label(report))), Text(when(report, texts)))
-    card = card_line(report, texts)
+    table.add_row(_label(texts(summary.when_label(report))), Text(summary.when(report, texts)))
+    card = summary.card(report, texts)
     if card:
         table.add_row(_label(texts("section.card")), Text(card))
-    safe = safe_line(report, texts)
+    safe = summary.safe(report, texts)
     if safe:
-        table.add_row(_label(texts("section.safe")), Text(safe))
+        table.add_row(_label(texts("section.safe")), Text(encode.plain(safe)))
     for factor in report.failure.factors[2:5]:
         table.add_row(_label(texts("section.note")), Text(encode.plain(factor.text)))
-    for line in note_lines(report, texts):
-        table.add_row(_label(texts("section.note")), Text(line))
+    for line in summary.notes(report, texts):
+        table.add_row(_label(texts("section.note")), Text(encode.plain(line)))
     return table
-
-
-def trainer_line(report: Report, texts: Texts) -> str | None:
-    """The program, with the dates between which its version lies where the log tells."""
-    dated = report.run.dated
-    if dated is None:
-        return report.run.trainer
-    if dated.from_ is None or dated.until is None:
-        key = "word.dated_until" if dated.from_ is None else "word.dated_since"
-    else:
-        key = "word.dated_day" if dated.from_ == dated.until else "word.dated"
-    return texts(key, {"since": dated.from_, "until": dated.until})
-
-
-def note_lines(report: Report, texts: Texts) -> list[str]:
-    """What else the reader wants to know of the run: suspects, skipped steps, where a resume had started."""
-    lines = [encode.plain(item) for item in report.skips.says] if report.skips else []
-    if report.pace.total_s and report.pace.phases:
-        named = [f"{texts(f'phase.{item.phase}.title')} {_clock(item.seconds)}" for item in report.pace.phases]
-        lines.append(texts("word.took", {"whole": _clock(report.pace.total_s), "phases": ", ".join(named)}))
-    steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
-    known = [str(step) for step in steps if step is not None]
-    if known and len(steps) > 1:
-        shown = ", ".join(known[:MAX_STEPS]) + (" …" if len(known) > MAX_STEPS else "")
-        lines.append(texts("word.skipped_steps", {"steps": shown}))
-    if report.run.start_step and report.run.outcome in ("failed", "killed"):
-        lines.append(texts("word.resumed", {"step": report.run.start_step}))
-    return lines
-
-
-def safe_line(report: Report, texts: Texts) -> str | None:
-    """What of a run that did not come to its end is not lost; None where nothing can be said, or need not be."""
-    run = report.run
-    if run.outcome not in ("failed", "killed", "incomplete", "stopped") or run.safe_source is None:
-        return None
-    what = "bare" if run.safe_checkpoint is None else "final" if run.safe_step is None else "step"
-    key = "word.safe.nothing" if run.safe_source == "nothing" else f"word.safe.{run.safe_source}_{what}"
-    return texts(key, {"step": run.safe_step, "name": run.safe_checkpoint})
-
-
-def _clock(seconds: float) -> str:
-    """``H:MM:SS``."""
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-
-
-def when_label(report: Report) -> str:
-    """Which label the line of `when` carries."""
-    return "section.died" if report.run.outcome in ("failed", "killed") else "section.ended"
-
-
-def when(report: Report, texts: Texts) -> str:
-    """At which step, in which phase, how it ended."""
-    failure, run = report.failure, report.run
-    parts: list[str] = [texts(f"word.outcome.{run.outcome}")]
-    stepping = failure.phase in ("training_step", "mid_sampling", "saving", "validation")
-    died = run.outcome in ("failed", "killed")
-    if failure.kind == "vram_spill":
-        key = "word.slow_from"
-    elif died or failure.kind not in ("gpu_oom", "host_oom"):
-        key = "word.step_of" if run.total_steps else "word.step"
-    else:
-        key = "word.first_skip"
-    if failure.step is not None and stepping:
-        parts.append(texts(key, {"step": failure.step, "total": run.total_steps}))
-    if failure.phase != "unknown" and failure.kind != "none":
-        parts.append(texts(f"phase.{failure.phase}.title"))
-    if failure.resource:
-        parts.append(texts(f"word.resource.{failure.resource}"))
-    return " · ".join(parts)
-
-
-def card_line(report: Report, texts: Texts) -> str | None:
-    """The card's size as sold, and as torch sees it."""
-    total = report.memory.gpu_total
-    if total is None:
-        return None
-    from postmortem.vram import card_class_gib
-
-    sold = card_class_gib(total)
-    name = texts("word.card_class", {"size": sold}) + ", " if sold else ""
-    return f"{name}{texts('memory.capacity')} {size(total)}"
 
 
 def _settings(report: Report, texts: Texts) -> RenderableType:
@@ -228,14 +145,10 @@ def _settings(report: Report, texts: Texts) -> RenderableType:
     for row in report.settings[:MAX_SETTINGS]:
         mark = f"  ← {texts('word.the_cause')}" if row.first_fix else ""
         value = Text(encode.value(row.value)[:60] + mark, style="bold" if row.first_fix else "")
-        table.add_row(Text("  " + row.path), value, Text(origin(row.source.reveal(), row.line, texts), style="dim"))
+        table.add_row(
+            Text("  " + row.path), value, Text(encode.plain(summary.origin(row.source, row.line, texts)), style="dim")
+        )
     return table
-
-
-def origin(source: str, line: int | None, texts: Texts) -> str:
-    """Where a setting comes from."""
-    name = texts("word.default") if source == "default" else source[:24]
-    return f"{name}, {texts('section.line')} {line}" if line else name
 
 
 def _evidence(report: Report, texts: Texts, width: int) -> RenderableType:
