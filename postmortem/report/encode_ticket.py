@@ -13,11 +13,11 @@ from postmortem.text import LogText, Words, printable
 
 # what trackers turn into links, mentions, emoji or formulas after the Markdown is rendered, where no escape helps
 _ACTS = re.compile(
-    r"\S*@\w[^\s)\],;]*"
-    r"|[\w./-]*#\d[^\s)\],;]*|\bGH-\d+"
+    r"[^\s@]{0,80}@\w[^\s)\],;]*"
+    r"|[\w./-]{0,80}#\d[^\s)\],;]*|\bGH-\d+"
     r"|(?<!\w)[!%&]\d+\b"
-    r"|(?:[a-z][a-z+.-]*://|\bwww\.)[^\s)\],;]+"
-    r"|\S*\$\S*"
+    r"|(?:[a-z][a-z+.-]{1,20}://|\bwww\.)[^\s)\],;]+"
+    r"|[^\s$]{0,80}\$\S*"
     r"|(?<!\w):[\w+-]+:"
     r"|\b(?=[0-9a-f]{0,39}[0-9])(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,40}\b",
     re.IGNORECASE,
@@ -151,8 +151,7 @@ def wiki_block(lines: tuple[LogText, ...]) -> str:
 
 def text(words: Words) -> str:
     """A sentence of plain text on one line; a mention out of a log mentions nobody where such text is pasted."""
-    shown = words.reveal() if not isinstance(words, Words) else "".join(_quiet(part) for part in words.parts)
-    return printable(shown).strip()
+    return printable("".join(_quiet(part) for part in words.parts)).strip()
 
 
 def text_line(line: LogText) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.report import encode_ticket as encode
@@ -32,6 +34,7 @@ def kinds(text: str) -> list[str]:
     return found
 
 
+@settings(deadline=None)
 @given(NASTY)
 def test_a_code_span_cannot_be_left(raw: str) -> None:
     if LogText(raw).reveal().strip():
@@ -39,6 +42,7 @@ def test_a_code_span_cannot_be_left(raw: str) -> None:
         assert kinds(f"a {encode.markdown_code(LogText(raw))} b") == ["text", "code_inline", "text"]
 
 
+@settings(deadline=None)
 @given(NASTY, NASTY)
 def test_log_texts_beside_each_other_are_one_span(one: str, other: str) -> None:
     if LogText(one + other).reveal().strip():
@@ -46,6 +50,7 @@ def test_log_texts_beside_each_other_are_one_span(one: str, other: str) -> None:
         assert kinds(shown) == ["text", "code_inline", "text"]
 
 
+@settings(deadline=None)
 @given(NASTY)
 def test_a_table_cell_stays_one_cell(raw: str) -> None:
     row = encode.markdown(Words(LogText(raw)), cell=True)
@@ -53,6 +58,7 @@ def test_a_table_cell_stays_one_cell(raw: str) -> None:
     assert len([token for token in tokens if token.type == "td_open"]) == 2
 
 
+@settings(deadline=None)
 @given(st.lists(NASTY, min_size=1, max_size=6))
 def test_a_fence_is_longer_than_any_inside(raw: list[str]) -> None:
     lines = tuple(map(LogText, raw))
@@ -63,6 +69,7 @@ def test_a_fence_is_longer_than_any_inside(raw: list[str]) -> None:
     assert short.count("```") == 2
 
 
+@settings(deadline=None)
 @given(NASTY)
 def test_our_own_words_act_as_little(raw: str) -> None:
     """A text of ours is escaped: it shows as written, or in code where an escape does not help."""
@@ -84,6 +91,7 @@ def test_our_own_words_read_as_written() -> None:
     )
 
 
+@settings(deadline=None)
 @given(NASTY)
 def test_html_is_shown_not_read(raw: str) -> None:
     shown = encode.markup(Words("a ", LogText(raw)))
@@ -94,11 +102,10 @@ def test_html_is_shown_not_read(raw: str) -> None:
 
 def unescaped(text: str) -> str:
     """What Jira is left with to act on: neither escaped by a backslash nor an entity."""
-    import re
-
     return re.sub(r"\\[-#*_+?^~|%{}\[\]()!@]|&#\d+;", "", text)
 
 
+@settings(deadline=None)
 @given(NASTY)
 def test_jira_finds_no_markup_in_log_text(raw: str) -> None:
     shown = encode.wiki(Words("a ", LogText(raw), " b"))
@@ -132,6 +139,7 @@ def test_jira_monospace_beside_a_letter_is_quoted_instead() -> None:
     assert encode.wiki(Words("설정 ", LogText("a"), "을 끄세요")) == "설정 ‘a’을 끄세요"
 
 
+@settings(deadline=None)
 @given(st.lists(NASTY, min_size=1, max_size=6))
 def test_a_jira_block_ends_where_it_should(raw: list[str]) -> None:
     shown = encode.wiki_block(tuple(map(LogText, raw)))
@@ -139,15 +147,15 @@ def test_a_jira_block_ends_where_it_should(raw: list[str]) -> None:
     assert shown.endswith("\n{noformat}")
 
 
+@settings(deadline=None)
 @given(NASTY)
 def test_plain_text_mentions_nobody(raw: str) -> None:
-    import re
-
     shown = encode.text(Words("a ", LogText(raw)))
     assert not re.search(r"@\w", shown)
     assert "\n" not in shown
 
 
+@settings(deadline=None)
 @given(NASTY, st.integers(1, 200))
 def test_cut_keeps_kinds_and_limit(raw: str, limit: int) -> None:
     cut = encode.cut(Words("our words ", LogText(raw), " and the end"), limit)

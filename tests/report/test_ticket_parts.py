@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -55,6 +55,7 @@ def test_a_list_and_a_path_that_is_none() -> None:
     assert lines(Edit("a.b", 1, 2), Edit("a.c", 1, 2), most=1) == [" a:", "-  b: 1", "+  b: 2"]
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["train", "model", "sample"]), st.dictionaries(st.sampled_from("abc"), st.integers())
@@ -69,6 +70,7 @@ def test_either_side_of_a_diff_is_yaml(config: dict[str, dict[str, int]]) -> Non
         assert (yaml.safe_load(text) or {}) == want
 
 
+@settings(deadline=None)
 @given(
     st.one_of(
         st.none(),
@@ -113,6 +115,7 @@ def test_the_least_important_goes_first_and_comes_back_where_it_fits() -> None:
     assert fitted(sections, joined, 40, left_out) == "C" * 20 + "\nleft large,small"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.integers(0, 40))
 def test_wrapped_text_keeps_its_columns_and_words(text: str, indent: int) -> None:
     text = LogText(text).reveal()
@@ -121,6 +124,7 @@ def test_wrapped_text_keeps_its_columns_and_words(text: str, indent: int) -> Non
     assert "".join("".join(shown).split()) == "".join(text.split())
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_a_broken_line_keeps_its_columns_and_characters(text: str) -> None:
     line = LogText(LogText(text).reveal())
