@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from postmortem.report.document import (
-    CaptureItem,
     ChangeItem,
     ForecastItem,
+    MissingItem,
     RedactedPart,
     RungItem,
     Span,
@@ -62,7 +62,7 @@ class PhaseItem(_Part, frozen=True, kw_only=True):
 
     phase: str
     forecast: ForecastItem | None
-    forecast_missing: CaptureItem | None
+    forecast_missing: MissingItem | None
     card_gib: int | None
     fixes: list[FixItem]
     ladder: list[RungItem]

@@ -86,7 +86,7 @@ def _phases(job: JobItem, texts: Texts, width: int, blocks: bool) -> Iterator[Re
         yield Text("  " + texts("check.no_previews"), style="dim")
     reasons = dict.fromkeys(phase.forecast_missing.text for phase in job.phases if phase.forecast_missing is not None)
     for reason in reasons:
-        yield Text("  " + reason, style="dim")
+        yield Text("  " + encode.plain(reason), style="dim")
 
 
 def _overview(phase: PhaseItem, texts: Texts) -> tuple[Text, Text, Text]:

@@ -22,6 +22,8 @@ def analyze(
     dataset: list[Path] | None = options.DATASET,
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
     out: Path | None = options.OUTPUT,
+    flavor: common.Flavor | None = common.FLAVOR,
+    max_chars: int | None = common.MAX_CHARS,
     lang: str = options.LANG,
     attempt: int | None = options.ATTEMPT,
     pack: Path | None = options.PATTERNS,
@@ -39,6 +41,7 @@ def analyze(
     """Say why a run died, and what to change first."""
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is common.Format.json)
+    common.check_ticket(format, flavor, max_chars)
     inputs.refuse_overwriting(out, path, config, db)
     hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db)
     if tee:
@@ -64,5 +67,6 @@ def analyze(
         report = redactor.document(report)
         excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
         redaction.tell(redactor, base, lang, key)
-    output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out, kind=forms.kind(format))
+    text = forms.rendered(report, excerpt, base, format, to_file=out is not None, flavor=flavor, max_chars=max_chars)
+    output.write(text, out, kind=forms.kind(format))
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

@@ -26,6 +26,39 @@ class Format(str, enum.Enum):
     json = "json"
 
 
+class Flavor(str, enum.Enum):
+    """The markup of a Markdown report: a tracker's own, or none."""
+
+    github = "github"
+    discord = "discord"
+    jira = "jira"
+    plain = "plain"
+
+
+FLAVOR = typer.Option(
+    None, "--flavor", help="For whom Markdown is: github (also GitLab), discord, jira (wiki markup), plain (mail)."
+)
+MAX_CHARS = typer.Option(
+    None,
+    "--max-chars",
+    metavar="N",
+    help="Longest Markdown report; the least important goes first. 0: no limit. Default: what the tracker takes.",
+)
+
+
+def check_ticket(format: Format, flavor: Flavor | None, max_chars: int | None) -> None:
+    """Raises Failure where the options of a ticket do not go with the format or with each other."""
+    if format is not Format.markdown:
+        for name, value in (("--flavor", flavor), ("--max-chars", max_chars)):
+            if value is not None:
+                raise Failure(f"{name} goes with --format markdown only", USAGE)
+    if max_chars is not None and max_chars != 0:
+        from postmortem.report.ticket import FLOOR
+
+        if max_chars < FLOOR:
+            raise Failure(f"--max-chars {max_chars}: a report needs {FLOOR} characters at least (0: no limit)", USAGE)
+
+
 def knowledge(pack: Path | None = None) -> Knowledge:
     """The knowledge base, with the user's pack added. Raises Failure."""
     try:

@@ -39,6 +39,8 @@ def compare(
     ),
     format: CompareFormat = typer.Option(CompareFormat.terminal, "--format", help="How to print the comparison."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    flavor: common.Flavor | None = common.FLAVOR,
+    max_chars: int | None = common.MAX_CHARS,
     lang: str = common.LANG,
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
     redact: bool | None = typer.Option(None, "--redact/--no-redact", help=redaction.HELP),
@@ -49,6 +51,7 @@ def compare(
 
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is CompareFormat.json)
+    common.check_ticket(format, flavor, max_chars)
     if len(paths) > MAX_INPUTS:
         raise Failure(f"{len(paths)} inputs; give at most {MAX_INPUTS}", USAGE)
     if len(config) > len(paths):
@@ -78,7 +81,9 @@ def compare(
         if format is CompareFormat.markdown:
             from postmortem.compare import markdown
 
-            text = markdown.render(comparison, texts)
+            text = markdown.render(
+                comparison, texts, flavor=(flavor or common.Flavor.github).value, max_chars=max_chars
+            )
         else:
             from postmortem.compare import terminal
 

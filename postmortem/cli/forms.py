@@ -46,9 +46,17 @@ def excerpt_of(report: Report, opened: Intake) -> Excerpt:
 
 
 def rendered(
-    report: Report, excerpt: Excerpt | None, base: Knowledge, format: common.Format, *, to_file: bool = False
+    report: Report,
+    excerpt: Excerpt | None,
+    base: Knowledge,
+    format: common.Format,
+    *,
+    to_file: bool = False,
+    flavor: common.Flavor | None = None,
+    max_chars: int | None = None,
 ) -> str:
-    """`report` as `format`; `excerpt` is there for the forms that leave the machine."""
+    """`report` as `format`; `excerpt` is there for the forms that leave the machine, `flavor` and `max_chars` are
+    Markdown's."""
     if format is common.Format.json:
         from postmortem.report import json_
 
@@ -59,7 +67,9 @@ def rendered(
     if format is common.Format.markdown:
         from postmortem.report import markdown
 
-        return markdown.render(report, texts)
+        return markdown.render(
+            report, texts, excerpt, flavor=(flavor or common.Flavor.github).value, max_chars=max_chars
+        )
     if format is common.Format.html:
         from postmortem.report import html
 

@@ -448,6 +448,13 @@ class CaptureItem(_Part, frozen=True, kw_only=True):
     text: str
 
 
+class MissingItem(_Part, frozen=True, kw_only=True):
+    """Why there is no forecast."""
+
+    id: str
+    text: Words
+
+
 class SettingRow(_Part, frozen=True, kw_only=True):
     """A setting that matters for this failure, and AI Toolkit's `default`; `first_fix` if the first fix changes it."""
 
@@ -481,7 +488,7 @@ class Report(_Part, frozen=True, kw_only=True):
     timeline: list[TimelineItem]
     ledger: LedgerPart
     forecast: ForecastItem | None
-    forecast_missing: CaptureItem | None
+    forecast_missing: MissingItem | None
     ladder: list[RungItem]
     card_needed_gib: int | None
     warnings: list[WarningItem]

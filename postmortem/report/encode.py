@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from postmortem.text import LogText, Words, printable
@@ -18,16 +17,6 @@ def plain(words: Words) -> str:
     return printable("".join(_cut(part.reveal(), 300) if isinstance(part, LogText) else part for part in words.parts))
 
 
-def markdown_words(words: Words) -> str:
-    """A sentence for Markdown: our words escaped, what came from a log or a config in code spans."""
-    return "".join(
-        (markdown_code(part, 200) if part.reveal().strip() else "")
-        if isinstance(part, LogText)
-        else markdown_plain(part)
-        for part in words.parts
-    )
-
-
 def json_hook(value: Any) -> Any:
     """For msgspec: log text as a string of visible characters."""
     if isinstance(value, LogText):
@@ -35,32 +24,6 @@ def json_hook(value: Any) -> Any:
     if isinstance(value, Words):
         return printable(value.reveal())
     raise TypeError(f"{type(value).__name__} is not part of a report")
-
-
-def markdown_code(text: LogText, limit: int = 300) -> str:
-    """An inline code span that cannot be left from inside."""
-    shown = _cut(text.reveal(), limit).strip() or " "
-    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
-    return f"{fence}{pad}{shown}{pad}{fence}"
-
-
-def markdown_table_code(text: LogText, limit: int = 200) -> str:
-    """An inline code span for a table cell: a bar would end the cell, even in code."""
-    return markdown_code(LogText(text.reveal().replace("|", "¦")), limit)
-
-
-def markdown_fence(lines: list[str], info: str = "") -> str:
-    """A fenced block longer than any fence inside it. `lines` are already visible characters."""
-    longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return "\n".join([fence + info, *lines, fence])
-
-
-def markdown_plain(text: str) -> str:
-    """Our own words: escape what Markdown would take for markup."""
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
 
 
 def value(item: Any) -> str:

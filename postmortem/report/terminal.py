@@ -11,10 +11,10 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from postmortem.report import encode, outlook, picture
+from postmortem.report import encode, outlook, picture, summary
 from postmortem.report.document import EvidenceItem, RemedyItem, Report
 from postmortem.report.page import Page, bullet, head, indented, label, table
-from postmortem.report.texts import Texts, size
+from postmortem.report.texts import Texts
 
 _COLOURS = {"gpu_oom": "bold red", "host_oom": "bold red", "vram_spill": "bold yellow", "not_memory": "bold yellow"}
 _SHOWN_FACTORS = 1
@@ -23,7 +23,6 @@ MAX_SETTINGS = 5
 MAX_EVIDENCE = 3
 _LESS_TELLING = ("bar", "phase", "frame", "consequence")
 """Evidence of what the verdict's other lines say too, the least telling first."""
-MAX_STEPS = 12
 
 
 def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = False, encoding: str = "utf-8") -> str:
@@ -53,7 +52,7 @@ def _parts(report: Report, texts: Texts, page: Page) -> list[RenderableType]:
     if ladder:
         parts += [Text(""), head(texts("forecast.ladder")), *(indented(Text(line)) for line in ladder)]
     about = [encode.plain(factor.text) for factor in report.failure.factors[_SHOWN_FACTORS:]]
-    about += note_lines(report, texts)
+    about += [encode.plain(line) for line in summary.notes(report, texts)]
     if about:
         parts += [Text(""), head(texts("section.about")), *(bullet(line) for line in about)]
     parts += _memory(report, texts, width, blocks)
@@ -74,11 +73,11 @@ def _parts(report: Report, texts: Texts, page: Page) -> list[RenderableType]:
 def _further(report: Report, texts: Texts) -> list[RenderableType]:
     """Where to read on."""
     parts: list[RenderableType] = [Text("")]
-    guides = dict.fromkeys(item.guide.url for item in report.remedies if item.guide.section and item.guide.url)
+    guides = summary.guides(report)
     if guides:
         # without the scheme, the longest of these addresses fits a line, and a broken one is of no use
         parts.append(head(texts("section.guide")))
-        parts += [indented(Text(url.removeprefix("https://"), style="dim")) for url in guides if url]
+        parts += [indented(Text(url.removeprefix("https://"), style="dim")) for url in guides]
         parts.append(Text(""))
     topic = report.failure.class_ or report.failure.kind
     return [*parts, Text(f"{texts('section.explain')}: postmortem explain {topic}", style="dim")]
@@ -103,7 +102,8 @@ def _forecast(report: Report, texts: Texts, width: int, blocks: bool) -> list[Re
         return []
     rows = picture.forecast(report.forecast, texts, width, blocks)
     if rows is None or report.forecast is None:
-        return [Text(""), Text(report.forecast_missing.text, style="dim")] if report.forecast_missing else []
+        missing = report.forecast_missing
+        return [Text(""), Text(encode.plain(missing.text), style="dim")] if missing else []
     title = {"phase": report.forecast.phase, "model": report.forecast.model}
     made = table("text", "fixed", "fixed")
     for row in rows:
@@ -128,14 +128,14 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
 def _facts(report: Report, texts: Texts) -> RenderableType:
     made = table("fixed", "text")
     run = report.run
-    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, trainer_line(report, texts)]
-    if report.input.attempts > 1:
-        names.append(texts("word.attempt_of", {"attempt": report.input.attempt, "attempts": report.input.attempts}))
+    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family]
+    names += [summary.trainer(report, texts), summary.attempt_of(report, texts)]
+    safe = summary.safe(report, texts)
     rows = [
         ("section.run", " · ".join(name for name in names if name) or texts("word.log_does_not_say")),
-        (when_label(report), when(report, texts)),
-        ("section.card", card_line(report, texts)),
-        ("section.safe", safe_line(report, texts)),
+        (summary.when_label(report), summary.when(report, texts)),
+        ("section.card", summary.card(report, texts)),
+        ("section.safe", encode.plain(safe) if safe else None),
         ("section.confidence", texts(f"word.confidence.{report.failure.confidence}")),
     ]
     for key, shown in rows:
@@ -144,95 +144,13 @@ def _facts(report: Report, texts: Texts) -> RenderableType:
     return made
 
 
-def trainer_line(report: Report, texts: Texts) -> str | None:
-    """The program, with the dates between which its version lies where the log tells."""
-    dated = report.run.dated
-    if dated is None:
-        return report.run.trainer
-    if dated.from_ is None or dated.until is None:
-        key = "word.dated_until" if dated.from_ is None else "word.dated_since"
-    else:
-        key = "word.dated_day" if dated.from_ == dated.until else "word.dated"
-    return texts(key, {"since": dated.from_, "until": dated.until})
-
-
-def note_lines(report: Report, texts: Texts) -> list[str]:
-    """What else the reader wants to know of the run: suspects, skipped steps, where a resume had started."""
-    lines = [encode.plain(item) for item in report.skips.says] if report.skips else []
-    if report.pace.total_s and report.pace.phases:
-        named = [f"{texts(f'phase.{item.phase}.title')} {_clock(item.seconds)}" for item in report.pace.phases]
-        lines.append(texts("word.took", {"whole": _clock(report.pace.total_s), "phases": ", ".join(named)}))
-    steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
-    known = [str(step) for step in steps if step is not None]
-    if known and len(steps) > 1:
-        shown = ", ".join(known[:MAX_STEPS]) + (" …" if len(known) > MAX_STEPS else "")
-        lines.append(texts("word.skipped_steps", {"steps": shown}))
-    if report.run.start_step and report.run.outcome in ("failed", "killed"):
-        lines.append(texts("word.resumed", {"step": report.run.start_step}))
-    return lines
-
-
-def safe_line(report: Report, texts: Texts) -> str | None:
-    """What of a run that did not come to its end is not lost; None where nothing can be said, or need not be."""
-    run = report.run
-    if run.outcome not in ("failed", "killed", "incomplete", "stopped") or run.safe_source is None:
-        return None
-    what = "bare" if run.safe_checkpoint is None else "final" if run.safe_step is None else "step"
-    key = "word.safe.nothing" if run.safe_source == "nothing" else f"word.safe.{run.safe_source}_{what}"
-    return texts(key, {"step": run.safe_step, "name": run.safe_checkpoint})
-
-
-def _clock(seconds: float) -> str:
-    """``H:MM:SS``."""
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-
-
-def when_label(report: Report) -> str:
-    """Which label the line of `when` carries."""
-    return "section.died" if report.run.outcome in ("failed", "killed") else "section.ended"
-
-
-def when(report: Report, texts: Texts) -> str:
-    """At which step, in which phase, how it ended."""
-    failure, run = report.failure, report.run
-    parts: list[str] = [texts(f"word.outcome.{run.outcome}")]
-    stepping = failure.phase in ("training_step", "mid_sampling", "saving", "validation")
-    died = run.outcome in ("failed", "killed")
-    if failure.kind == "vram_spill":
-        key = "word.slow_from"
-    elif died or failure.kind not in ("gpu_oom", "host_oom"):
-        key = "word.step_of" if run.total_steps else "word.step"
-    else:
-        key = "word.first_skip"
-    if failure.step is not None and stepping:
-        parts.append(texts(key, {"step": failure.step, "total": run.total_steps}))
-    if failure.phase != "unknown" and failure.kind != "none":
-        parts.append(texts(f"phase.{failure.phase}.title"))
-    if failure.resource:
-        parts.append(texts(f"word.resource.{failure.resource}"))
-    return " · ".join(parts)
-
-
-def card_line(report: Report, texts: Texts) -> str | None:
-    """The card's size as sold, and as torch sees it."""
-    total = report.memory.gpu_total
-    if total is None:
-        return None
-    from postmortem.vram import card_class_gib
-
-    sold = card_class_gib(total)
-    name = texts("word.card_class", {"size": sold}) + ", " if sold else ""
-    return f"{name}{texts('memory.capacity')} {size(total)}"
-
-
 def _settings(report: Report, texts: Texts, width: int) -> list[RenderableType]:
     title = head(texts("section.settings"))
     rows = [
         (
             row.path,
             encode.value(row.value)[:60] + (f"  ← {texts('word.the_cause')}" if row.first_fix else ""),
-            origin(row.source.reveal(), row.line, texts),
+            encode.plain(summary.origin(row.source, row.line, texts)),
             "bold" if row.first_fix else "",
         )
         for row in report.settings[:MAX_SETTINGS]
@@ -247,12 +165,6 @@ def _settings(report: Report, texts: Texts, width: int) -> list[RenderableType]:
     for path, value, where, style in rows:
         made.add_row(Text("  " + path), Text(value, style=style), Text(where, style="dim"))
     return [made]
-
-
-def origin(source: str, line: int | None, texts: Texts) -> str:
-    """Where a setting comes from."""
-    name = texts("word.default") if source == "default" else source[:24]
-    return f"{name}, {texts('section.line')} {line}" if line else name
 
 
 def _evidence(report: Report, texts: Texts, width: int, dots: str) -> RenderableType:

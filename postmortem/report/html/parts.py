@@ -8,9 +8,8 @@ import msgspec
 from markupsafe import Markup
 
 from postmortem.report import encode_html as encode
-from postmortem.report import outlook
+from postmortem.report import outlook, summary
 from postmortem.report.document import ChangeItem, RemedyItem, Report
-from postmortem.report.terminal import card_line, note_lines, safe_line, trainer_line, when, when_label
 from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
@@ -76,19 +75,20 @@ def facts(report: Report, texts: Texts) -> list[Fact]:
     """The run in a few lines, as every form has them."""
     run, nothing = report.run, texts("word.log_does_not_say")
     names: list[Any] = [run.job_name] if run.job_name else []
-    names += [name for name in (run.family, trainer_line(report, texts)) if name]
-    if report.input.attempts > 1:
-        names.append(texts("word.attempt_of", {"attempt": report.input.attempt, "attempts": report.input.attempts}))
+    names += [name for name in (run.family, summary.trainer(report, texts)) if name]
+    which = summary.attempt_of(report, texts)
+    if which:
+        names.append(which)
     found = [
         Fact(texts("section.run"), _joined(names) or nothing),
-        Fact(texts(when_label(report)), when(report, texts)),
+        Fact(texts(summary.when_label(report)), summary.when(report, texts)),
     ]
-    found.append(Fact(texts("section.card"), card_line(report, texts) or nothing))
-    safe = safe_line(report, texts)
+    found.append(Fact(texts("section.card"), summary.card(report, texts) or nothing))
+    safe = summary.safe(report, texts)
     if safe:
         found.append(Fact(texts("section.safe"), safe))
     found.append(Fact(texts("section.config"), _joined(list(report.config.sources), Markup(", ")) or nothing))
-    for line in note_lines(report, texts):
+    for line in summary.notes(report, texts):
         found.append(Fact(texts("section.note"), line))
     return found
 

@@ -10,13 +10,12 @@ import jinja2
 from markupsafe import Markup
 
 from postmortem.report import encode_html as encode
-from postmortem.report import outlook
+from postmortem.report import outlook, summary
 from postmortem.report.document import Report
 from postmortem.report.excerpt import Excerpt
 from postmortem.report.html import parts, picture_memory, picture_phases, picture_steps
 from postmortem.report.html.buckets import shapes
 from postmortem.report.html.proof import Proof
-from postmortem.report.terminal import trainer_line
 from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
@@ -42,7 +41,7 @@ def render(report: Report, texts: Texts, excerpt: Excerpt | None = None) -> str:
             notes=outlook.forecast_notes(report, texts),
             missing=report.forecast_missing.text if report.forecast_missing and parts.about_the_card(report) else None,
             ladder=parts.ladder(report, texts),
-            dated=trainer_line(report, texts) if report.run.dated else None,
+            dated=summary.trainer(report, texts) if report.run.dated else None,
             torch=parts.torch_versions(report),
             timed=any(item.time for item in report.timeline),
             topic=parts.topic(report, texts),
