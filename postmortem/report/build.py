@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
 from postmortem.knowledge.schema import Knowledge
@@ -14,6 +16,8 @@ from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
 MAX_OOMS = 2000
+DEFAULT = "default"
+"""The source of a setting that no config gives."""
 
 
 def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Report:
@@ -71,7 +75,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
                     value=doc.quoted(value.value),
                     source=LogText(value.source),
                     line=value.line,
-                    default=doc.quoted(defaults.get(path)),
+                    default=msgspec.UNSET if value.source == DEFAULT else doc.quoted(defaults.get(path)),
                 )
                 for path, value in sorted(analysis.config.values.items())
             },
