@@ -173,6 +173,7 @@ def test_the_first_screen_has_the_cause_the_proof_and_the_next_action(made: Any)
     assert report.remedies[0].title in first
     assert "gradient_checkpointing: true" in first
     assert 'href="#L141"' in first
+    assert re.search(r'<p class="set"><code>train.gradient_checkpointing: <bdi>false</bdi></code>.*line 32', first)
 
 
 def test_settings_stand_beside_their_defaults(made: Any) -> None:
