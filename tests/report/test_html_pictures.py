@@ -131,6 +131,13 @@ def test_a_log_of_one_line_has_no_phases(failed: Report, texts: Texts) -> None:
     assert picture_phases.phases(replace(failed, timeline=[]), texts) is None
 
 
+def test_a_band_counts_every_failure_also_those_that_the_timeline_left_out(lexicon: Lexicon, texts: Texts) -> None:
+    report = report_on("early-step-checkpointing-off", lexicon)
+    found = picture_phases.phases(replace(report, timeline=report.timeline[:-3]), texts)
+    assert found is not None
+    assert [band.ooms for band in found.bands if band.title == "training step"] == [len(report.oom_events)] == [4]
+
+
 def test_many_phases_are_bounded(failed: Report, texts: Texts) -> None:
     names = ["model_load", "quantize", "text_encoder_load"] * 20
     rows = [replace(failed.timeline[0], phase=name, event="status") for name in names]
