@@ -41,7 +41,7 @@ def analyze(
     """Say why a run died, and what to change first."""
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is common.Format.json)
-    common.check_ticket(format, flavor, max_chars)
+    common.check_ticket(format is common.Format.markdown, flavor, max_chars)
     inputs.refuse_overwriting(out, path, config, db)
     hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db)
     if tee:

@@ -46,9 +46,9 @@ MAX_CHARS = typer.Option(
 )
 
 
-def check_ticket(format: Format, flavor: Flavor | None, max_chars: int | None) -> None:
+def check_ticket(markdown: bool, flavor: Flavor | None, max_chars: int | None) -> None:
     """Raises Failure where the options of a ticket do not go with the format or with each other."""
-    if format is not Format.markdown:
+    if not markdown:
         for name, value in (("--flavor", flavor), ("--max-chars", max_chars)):
             if value is not None:
                 raise Failure(f"{name} goes with --format markdown only", USAGE)

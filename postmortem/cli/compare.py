@@ -51,7 +51,7 @@ def compare(
 
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is CompareFormat.json)
-    common.check_ticket(format, flavor, max_chars)
+    common.check_ticket(format is CompareFormat.markdown, flavor, max_chars)
     if len(paths) > MAX_INPUTS:
         raise Failure(f"{len(paths)} inputs; give at most {MAX_INPUTS}", USAGE)
     if len(config) > len(paths):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
 from postmortem.knowledge.fingerprint import fingerprint
@@ -15,6 +17,8 @@ from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
 MAX_OOMS = 2000
+DEFAULT = "default"
+"""The source of a setting that no config gives."""
 
 
 def build(
@@ -78,7 +82,7 @@ def build(
                     value=doc.quoted(value.value),
                     source=LogText(value.source),
                     line=value.line,
-                    default=doc.quoted(defaults.get(path)),
+                    default=msgspec.UNSET if value.source == DEFAULT else doc.quoted(defaults.get(path)),
                 )
                 for path, value in sorted(analysis.config.values.items())
             },

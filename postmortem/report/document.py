@@ -215,13 +215,14 @@ class BucketItem(_Part, frozen=True, kw_only=True):
 class SettingItem(_Part, frozen=True, kw_only=True):
     """One effective setting: `source` is `log`, a file's name, or `default`.
 
-    `default` is what AI Toolkit takes where the config is silent, null where that is nothing, or not known.
+    `default` stands beside a value that a config gives: what AI Toolkit takes where the config is silent, null where
+    that is nothing, or not known.
     """
 
     value: Any
     source: LogText
     line: int | None
-    default: Any = None
+    default: Any = msgspec.UNSET
 
 
 class ConfigPart(_Part, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def config_line(key: str, item: Any, limit: int = 300) -> Markup:
+def config_line(key: str, item: Any, limit: int = 4000) -> Markup:
     """``key: value`` as it stands in a YAML config, for a reader and for the clipboard."""
     return log(LogText(f"{key}: {_yaml(item)}"), limit)
 

@@ -47,7 +47,8 @@ def defaults_of(config: JobConfig, knowledge: Knowledge) -> dict[str, Any]:
             index = re.search(r"\[\d+\]", path)
             at = (setting.follows or "").replace("[]", index[0] if index else "[]", 1)
             followed = config.values.get(at)
-            found[path] = followed.value if followed is not None else setting.default
+            usual = followed.value if followed is not None else setting.default
+            found[path] = [usual] if setting.type == "int_list" and isinstance(usual, int) else usual
     return found
 
 

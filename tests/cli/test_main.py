@@ -306,3 +306,25 @@ def test_the_size_of_a_card_is_a_number(tmp_path: Path) -> None:
             [sys.executable, "-m", "postmortem", command, str(log), "--gpu", "nan"], capture_output=True, text=True
         )
         assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_page_hides_names_unless_told_not_to(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(log.read_text(encoding="utf-8").replace("/data/mugs", "/home/jane_doe/mugs"), encoding="utf-8")
+    page = postmortem(str(path), "--format", "html").stdout.decode()
+    assert page.startswith("<!doctype html>") and page.endswith("</html>\n")
+    assert "jane_doe" not in page
+    assert "jane_doe" in postmortem(str(path), "--format", "html", "--no-redact").stdout.decode()
+    refused = postmortem("compare", str(path), str(path), "--format", "html")
+    assert (refused.returncode, refused.stdout) == (2, b"")
+
+
+def test_templates_are_loaded_for_pages_only(log: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['postmortem', sys.argv[1], '--format', 'markdown']\n"
+        "from postmortem.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print('jinja2' in sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(log)], capture_output=True, check=True, timeout=60)
+    assert done.stderr.decode().strip() == "False"

@@ -107,11 +107,11 @@ def config(report: Report) -> Config:
         for row in report.settings
     ]
     shown = {row.path for row in matter}
-    rest = [
-        Setting(path, item.value, item.default, item.source, item.line, item.value != item.default)
-        for path, item in report.config.values.items()
-        if path not in shown
-    ]
+    rest: list[Setting] = []
+    for path, item in report.config.values.items():
+        default = item.value if item.default is msgspec.UNSET else item.default
+        if path not in shown:
+            rest.append(Setting(path, item.value, default, item.source, item.line, item.value != default))
     return Config(matter, [row for row in rest if row.differs], [row for row in rest if not row.differs])
 
 

@@ -73,7 +73,7 @@ def phases(report: Report, texts: Texts) -> Phases | None:
             first_line=next((item.line for item in items if item.line), None),
             last_line=next((item.line for item in reversed(items) if item.line), None),
             took=clock(spans[index]) if spans and names.count(phase) == 1 and phase != SEVERAL else None,
-            ooms=sum(item.event.startswith("oom") for item in items),
+            ooms=_ooms(report, phase, items, alone=names.count(phase) == 1),
             ended=died and index == len(groups) - 1,
         )
         for index, (phase, items) in enumerate(groups)
@@ -85,6 +85,13 @@ def phases(report: Report, texts: Texts) -> Phases | None:
         placed.append(msgspec.structs.replace(band, x=round(at, 1), width=round(width, 1)))
         at += width
     return Phases(placed, bool(spans), ", ".join(band.title for band in placed))
+
+
+def _ooms(report: Report, phase: str, items: list[TimelineItem], *, alone: bool) -> int:
+    """How often memory ran out in a band; of a long training the timeline holds a part only, the events hold all."""
+    if alone and phase != SEVERAL:
+        return sum(event.phase == phase for event in report.oom_events)
+    return sum(item.event.startswith("oom") for item in items)
 
 
 def _merged(report: Report) -> list[Group]:

@@ -26,6 +26,7 @@ DEFAULT = LogText("default")
 def render(report: Report, texts: Texts, excerpt: Excerpt | None = None) -> str:
     """The report as one HTML file; without an `excerpt`, the lines of evidence stand by themselves."""
     proof = Proof(report, excerpt)
+    settings = parts.config(report)
     need = picture_memory.forecast(report, texts) if parts.about_the_card(report) else None
     return (
         _page()
@@ -35,7 +36,8 @@ def render(report: Report, texts: Texts, excerpt: Excerpt | None = None) -> str:
             proof=proof,
             facts=parts.facts(report, texts),
             fixes=parts.fixes(report, texts),
-            config=parts.config(report),
+            config=settings,
+            set_so=[row for row in settings.matter if row.cause and row.source != DEFAULT],
             memory=picture_memory.at_failure(report, texts),
             need=need,
             notes=outlook.forecast_notes(report, texts),
