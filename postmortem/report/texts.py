@@ -49,6 +49,10 @@ class Texts:
             return self(f"regression.{value}.{name.removeprefix('regression.')}")
         if name in ("regression.program", "program"):
             return self(f"word.program.{value}")
+        if name == "hours":
+            return self(
+                "word.hours" if value >= 1 else "word.minutes", {"count": value if value >= 1 else round(value * 60)}
+            )
         if name.startswith("memory."):
             return size(value)
         if name in ("phase", "resource", "outcome") and isinstance(value, str):
