@@ -24,7 +24,7 @@ def made_up(text: str) -> str:
     """The text in letters that no English word has; what is filled in, and the breaks, stay."""
     letters = {ord(letter): chr(ord(letter) + 0x1D5D4 - ord("A")) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
     letters |= {ord(letter): chr(ord(letter) + 0x1D5EE - ord("a")) for letter in "abcdefghijklmnopqrstuvwxyz"}
-    parts = re.split(r"(\{[\w.]+\})", text)
+    parts = re.split(r"(\{[\w.]+[}?])", text)
     return "".join(part if part.startswith("{") else part.translate(letters) for part in parts)
 
 
