@@ -117,7 +117,7 @@ def lexicon() -> Lexicon:
     return Lexicon(load(cache=False))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def whole(name: str, lang: str = "en") -> Report:
     """The report on a fixture as it is."""
     from tests.test_fixtures import report_on

@@ -95,8 +95,9 @@ def _remedy(base: Knowledge, ident: str, texts: Texts) -> str | None:
         body.append(f"{texts('section.requires')}: {' · '.join(item.requires)}")
     whys = list(dict.fromkeys(rule.why for rule in item.offer))
     body += [f"- {texts(f'remedy.{ident}.why.{why}')}" for why in whys]
-    guide = f"{texts('section.guide')} {item.guide} · " if item.guide else ""
-    return _page(texts(f"remedy.{ident}.title"), body, f"{guide}{item.source}" + (f" · {item.url}" if item.url else ""))
+    # where the guide stands behind it, its section says so in any language
+    stands_on = f"{texts('section.guide')} {item.guide}" if item.guide else item.source
+    return _page(texts(f"remedy.{ident}.title"), body, stands_on + (f" · {item.url}" if item.url else ""))
 
 
 def _pattern(base: Knowledge, ident: str, texts: Texts) -> str | None:

@@ -209,7 +209,7 @@ def _seen(knowledge: Knowledge) -> Iterator[str]:
             yield f"{name}: seen until before it was seen from"
 
 
-def _needed(knowledge: Knowledge) -> Iterator[str]:
+def needed_texts(knowledge: Knowledge) -> Iterator[str]:
     """The text keys that entries must have in every language."""
     for pattern in knowledge.patterns:
         if pattern.role in STATEMENTS:
@@ -247,7 +247,7 @@ def _texts(knowledge: Knowledge) -> Iterator[str]:
         if lang not in knowledge.texts:
             yield f"text/{lang}: missing"
     languages = knowledge.texts
-    every = {key for texts in languages.values() for key in texts} | set(_needed(knowledge))
+    every = {key for texts in languages.values() for key in texts} | set(needed_texts(knowledge))
     for lang, texts in languages.items():
         for key in sorted(every - set(texts)):
             yield f"text/{lang}: {key} is missing"

@@ -27,7 +27,7 @@ from tests.simulate import config, finished, head, training
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 many = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
