@@ -29,6 +29,8 @@ def render(check: Check, texts: Texts, *, width: int = 80, colour: bool = False,
             page.add(part)
     if check.input.processes > len(check.jobs):
         page.add(Text("\n" + texts("check.more_processes", {"count": len(check.jobs)})))
+    if check.redacted is not None:
+        page.add(Text("\n" + check.redacted.says, style="dim"))
     return page.text()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, forms, inputs, options, output
+from postmortem.cli import common, forms, inputs, options, output, redaction
 
 
 def analyze(
@@ -24,9 +24,8 @@ def analyze(
     attempt: int | None = options.ATTEMPT,
     pack: Path | None = options.PATTERNS,
     gpu: float | None = options.GPU,
-    redact: bool | None = typer.Option(
-        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
-    ),
+    redact: bool | None = typer.Option(None, "--redact/--no-redact", help=redaction.HELP),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
     max_expanded: int = options.EXPANDED,
     max_ratio: int = options.RATIO,
     max_entries: int = options.ENTRIES,
@@ -36,6 +35,7 @@ def analyze(
     base = common.knowledge(pack)
     common.check_language(base, lang)
     inputs.refuse_overwriting(out, path, config, db)
+    hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db)
     given = options.Given(
         config=config,
         db=db,
@@ -49,14 +49,12 @@ def analyze(
     opened, analysis = inputs.read_run(path, given, base, again=forms.leaves(format))
     from postmortem.report import build
 
-    hidden = forms.leaves(format) if redact is None else redact
-    report = build(analysis, base, lang, redacted=hidden)
+    report = build(analysis, base, lang, redacted=hide)
     excerpt = forms.excerpt_of(report, opened) if forms.leaves(format) else None
-    if hidden:
-        from postmortem.report.redact import Redactor
-
-        redactor = Redactor(base)
+    if hide:
+        redactor = redaction.redactor(base, [report, excerpt], [analysis])
         report = redactor.document(report)
         excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
+        redaction.tell(redactor, base, lang, key)
     output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out)
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

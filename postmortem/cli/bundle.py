@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, forms, inputs, options, output
+from postmortem.cli import common, forms, inputs, options, output, redaction
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
@@ -30,12 +30,8 @@ def bundle(
     attempt: int | None = options.ATTEMPT,
     pack: Path | None = options.PATTERNS,
     gpu: float | None = options.GPU,
-    redact: bool = typer.Option(
-        True, "--redact/--no-redact", help="Put labels in place of names, paths, tokens and addresses (default)."
-    ),
-    redaction_map: Path | None = typer.Option(
-        None, "--redaction-map", metavar="FILE", help="Write what each label stands for there; keep it to yourself."
-    ),
+    redact: bool = typer.Option(True, "--redact/--no-redact", help=redaction.HELP),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
     max_expanded: int = options.EXPANDED,
     max_ratio: int = options.RATIO,
     max_entries: int = options.ENTRIES,
@@ -44,9 +40,8 @@ def bundle(
     base = common.knowledge(pack)
     common.check_language(base, lang)
     target = _target(out)
-    _check_map(redaction_map, target, redact=redact)
     inputs.refuse_overwriting(target, path, config, db)
-    inputs.refuse_overwriting(redaction_map, path, config, db)
+    redaction.wanted(redact, True, key, target, path, config, db)
     given = options.Given(
         config=config,
         db=db,
@@ -72,7 +67,7 @@ def bundle(
     others = analysis.config.others
     redactor: Redactor | None = None
     if redact:
-        redactor = forms.redactor(base, [report, excerpt, lines], [analysis])
+        redactor = redaction.redactor(base, [report, excerpt, lines], [analysis])
         report, excerpt, lines = redactor.document(report), redactor.excerpt(excerpt), redactor.excerpt(lines)
     rendered = {
         name: forms.rendered(report, excerpt, base, common.Format(format), to_file=True)
@@ -87,18 +82,13 @@ def bundle(
         jobfile.render(report.config, others, texts, texts_too=not redact),
         texts,
     )
-    if redactor is not None and redaction_map is not None:
-        output.write(forms.key_of(redactor), redaction_map)
     output.write_bytes(content, target)
     names = ", ".join(name for name in ticket.ORDER if name in rendered or not name.startswith("report."))
     output.tell(texts("bundle.wrote", {"file": printable(str(target)), "names": names}))
     if redactor is None:
         output.tell(texts("bundle.open"))
-    elif redaction_map is None:
-        output.tell(texts("bundle.labelled_no_key"))
     else:
-        told = {"count": len(redactor.mapping()), "file": printable(str(redaction_map))}
-        output.tell(texts("bundle.labelled", told))
+        redaction.tell(redactor, base, lang, key)
     return 0
 
 
@@ -106,15 +96,6 @@ def _target(out: Path | None) -> Path:
     if out is None or str(out) == "-":
         raise Failure("bundle writes a file: give -o ticket.zip", USAGE)
     return out
-
-
-def _check_map(redaction_map: Path | None, target: Path, *, redact: bool) -> None:
-    if redaction_map is None:
-        return
-    if not redact:
-        raise Failure("--redaction-map: nothing is replaced with --no-redact; leave one of them out", USAGE)
-    if redaction_map.resolve() == target.resolve():
-        raise Failure("--redaction-map: is the ticket itself; the key must stay with you, give another file", USAGE)
 
 
 def _hashed(opened: Intake, reported: str, redactor: Redactor | None) -> list[LogItem]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, inputs, output
+from postmortem.cli import common, inputs, output, redaction
 
 
 class CheckFormat(str, enum.Enum):
@@ -34,6 +34,8 @@ def check(
     lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
+    redact: bool = typer.Option(False, "--redact/--no-redact", help="Replace names, paths and keys by labels."),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
 ) -> int:
     """Say before a run whether it will fit, what is risky in it, and whether checkpointing off may be tried.
 
@@ -41,15 +43,20 @@ def check(
     """
     base = common.knowledge(pack)
     common.check_language(base, lang)
+    hide = redaction.wanted(redact, False, key, out, config, log)
     text = inputs.named_config(config)
     analysis = inputs.analysed(inputs.open_input(log), log, None, base) if log is not None else None
     from postmortem.check import build
     from postmortem.intake.sources import printable_name
     from postmortem.jobconfig import each
 
-    found = build(
-        printable_name(str(config)), each(text, base), base, lang, gpu_mib=gpu * 1024 if gpu else None, log=analysis
-    )
+    jobs = each(text, base)
+    found = build(printable_name(str(config)), jobs, base, lang, gpu_mib=gpu * 1024 if gpu else None, log=analysis)
+    if hide:
+        redactor = redaction.redactor(base, [], [analysis] if analysis is not None else [])
+        redactor.learn(found, [settings for job in jobs for settings in job.given])
+        found = redactor.document(found)
+        redaction.tell(redactor, base, lang, key)
     if format is CheckFormat.json:
         from postmortem.check import json_
 

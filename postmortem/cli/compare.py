@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, output
+from postmortem.cli import common, forms, inputs, output, redaction
 from postmortem.cli.errors import USAGE, Failure
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ def compare(
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
     lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
-    redact: bool | None = typer.Option(
-        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
-    ),
+    redact: bool | None = typer.Option(None, "--redact/--no-redact", help=redaction.HELP),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
 ) -> int:
     """Say what changed between attempts, how far each got, and what that proves."""
     from postmortem.scan import Lexicon
@@ -46,16 +45,17 @@ def compare(
     if paths.count("-") > 1:
         raise Failure("standard input can be one of the inputs only", USAGE)
     inputs.refuse_overwriting(out, *paths, *config)
+    hide = redaction.wanted(redact, forms.leaves(format), key, out, *paths, *config)
     lexicon = Lexicon(base)
     given = [*config, *[None] * (len(paths) - len(config))]
     attempts = _attempts(paths, given, lexicon)
     from postmortem.compare import build
 
     comparison = build(attempts, base, lang)
-    if redact or (redact is None and format is common.Format.markdown):
-        from postmortem.report.redact import redact as hide
-
-        comparison = hide(comparison, base)
+    if hide:
+        redactor = redaction.redactor(base, [comparison], attempts)
+        comparison = redactor.document(comparison)
+        redaction.tell(redactor, base, lang, key)
     if format is common.Format.json:
         from postmortem.compare import json_
 

@@ -167,7 +167,7 @@ def check_gpu(gib: float | None) -> None:
         raise Failure("--gpu: give the card's size in GiB, such as 24", USAGE)
 
 
-def refuse_overwriting(out: Path | None, *given: object) -> None:
+def refuse_overwriting(out: Path | None, *given: object, option: str = "-o") -> None:
     """Raises Failure where `out` is one of the inputs, or a file that a run in an input folder lives from."""
     if out is None or not out.exists():
         return
@@ -179,7 +179,7 @@ def refuse_overwriting(out: Path | None, *given: object) -> None:
         try:
             inside = path.is_dir() and path.resolve() in target.parents
             if target == path.resolve() or (inside and target.suffix.lower() not in _REPORTS):
-                raise Failure(f"-o {printable(str(out))}: is an input; give another name", USAGE)
+                raise Failure(f"{option} {printable(str(out))}: is an input; give another name", USAGE)
         except OSError:
             continue
 

@@ -11,19 +11,19 @@ from postmortem.cli.errors import Failure
 from postmortem.text import printable
 
 
-def write(text: str, target: Path | None, encoding: str = "utf-8") -> None:
+def write(text: str, target: Path | None, encoding: str = "utf-8", *, private: bool = False) -> None:
     """Write `text` to `target`, or to stdout. Raises Failure when the file cannot be written.
 
-    `encoding` is the file's; line breaks go out as they stand in `text`.
+    `encoding` is the file's; line breaks go out as they stand in `text`. `private`: for its owner's eyes only.
     """
     if target is None:
         _stdout(text)
     else:
-        write_bytes(text.encode(encoding), target)
+        write_bytes(text.encode(encoding), target, private=private)
 
 
-def write_bytes(content: bytes, target: Path) -> None:
-    """Write `content` to `target`, whole or not at all. Raises Failure when the file cannot be written."""
+def write_bytes(content: bytes, target: Path, *, private: bool = False) -> None:
+    """Write `content` to `target`, whole or not at all; `private` as in `write`. Raises Failure as that does."""
     import tempfile
 
     name = ""
@@ -45,7 +45,7 @@ def write_bytes(content: bytes, target: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(name).chmod(mode)
+        Path(name).chmod(0o600 if private else mode)
         Path(name).replace(target)
     except (OSError, RuntimeError) as error:
         if name:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, forms, inputs, options, output
+from postmortem.cli import common, forms, inputs, options, output, redaction
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
@@ -138,7 +138,7 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
                 forms.excerpt_of(report, opened),
                 passages.gather(report, log.chunks, log.name, texts),
             ]
-        redactor = forms.redactor(base, learnt, [analysis])
+        redactor = redaction.redactor(base, learnt, [analysis])
         report = redactor.document(report)
     logs = {log.name: log for log in opened.logs}
     only = opened.logs[0] if len(opened.logs) == 1 else None

@@ -49,6 +49,8 @@ def render(comparison: Comparison, texts: Texts) -> str:
         edits = [edit_line(edit) for edit in comparison.next_fix.changes]
         lines += [encode.markdown_fence(edits, "text"), ""] if edits else []
     lines += [f"- {encode.markdown_words(note.text)}" for note in comparison.notes]
+    if comparison.redacted is not None:
+        lines += ["", encode.markdown_plain(comparison.redacted.says)]
     return "\n".join(lines).strip("\n") + "\n"
 
 

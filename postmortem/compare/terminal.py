@@ -23,6 +23,8 @@ def render(comparison: Comparison, texts: Texts, *, width: int = 80, colour: boo
     page = Page(width, colour=colour)
     for part in _parts(comparison, texts):
         page.add(part)
+    if comparison.redacted is not None:
+        page.add(Text("\n" + comparison.redacted.says, style="dim"))
     return page.text()
 
 

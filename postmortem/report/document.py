@@ -424,8 +424,14 @@ class SettingRow(_Part, frozen=True, kw_only=True):
     first_fix: bool
 
 
+class RedactedPart(_Part, frozen=True, kw_only=True):
+    """The document was redacted: what is private in it are labels such as ``<user-1>``; `says` tells people."""
+
+    says: str
+
+
 class Report(_Part, frozen=True, kw_only=True):
-    """Everything, in the order of the contract."""
+    """Everything, in the order of the contract. `redacted` is null where nothing was replaced by labels."""
 
     schema_version: str
     tool: Tool
@@ -453,6 +459,7 @@ class Report(_Part, frozen=True, kw_only=True):
     capture: list[CaptureItem]
     regressions: list[RegressionItem]
     lang: str
+    redacted: RedactedPart | None = None
 
 
 def quoted(value: Any) -> Any:

@@ -24,6 +24,8 @@ def render(report: Report, texts: Texts) -> str:
             "</details>",
             "",
         ]
+    if report.redacted is not None:
+        lines += [encode.markdown_plain(report.redacted.says), ""]
     return "\n".join(lines).strip("\n") + "\n"
 
 

@@ -28,6 +28,8 @@ def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = Fals
     page = Page(width, colour=colour)
     for part in _parts(report, texts, page.width, ascii_only):
         page.add(part)
+    if report.redacted is not None:
+        page.add(Text("\n" + report.redacted.says, style="dim"))
     return page.text()
 
 
