@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.report.redact import Redactor
 
-FORMS = (("report.html", "html"), ("report.md", "markdown"), ("report.json", "json"))
+FORMS = (
+    ("report.html", common.Format.html),
+    ("report.md", common.Format.markdown),
+    ("report.json", common.Format.json),
+)
 """The reports in a ticket: file name and format."""
 
 
@@ -31,7 +35,7 @@ def bundle(
     pack: Path | None = options.PATTERNS,
     gpu: float | None = options.GPU,
     redact: bool = typer.Option(True, "--redact/--no-redact", help=redaction.HELP),
-    redaction_map: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
     max_expanded: int = options.EXPANDED,
     max_ratio: int = options.RATIO,
     max_entries: int = options.ENTRIES,
@@ -40,7 +44,7 @@ def bundle(
     base = common.knowledge(pack)
     target = _target(out)
     lang = common.language_of(base, lang, target)
-    redaction.wanted(redact, True, redaction_map, target, path, config, db)
+    redaction.wanted(redact, True, key, target, path, config, db)
     inputs.refuse_overwriting(target, path, config, db)
     given = options.Given(
         config=config,
@@ -70,9 +74,8 @@ def bundle(
         redactor = redaction.redactor(base, [report, excerpt, lines], [analysis])
         report, excerpt, lines = redactor.document(report), redactor.excerpt(excerpt), redactor.excerpt(lines)
     rendered = {
-        name: forms.rendered(report, excerpt, base, common.Format(format), to_file=True)
+        name: forms.rendered(report, excerpt, base, format, to_file=True)
         for name, format in FORMS
-        if format in common.Format.__members__
     }
     content = ticket.bundle(
         report,
@@ -82,18 +85,13 @@ def bundle(
         jobfile.render(report.config, others, texts, texts_too=not redact),
         texts,
     )
-    if redactor is not None and redaction_map is not None:
-        output.write(redaction.key_of(redactor), redaction_map, private=True)
     output.write_bytes(content, target)
-    names = ", ".join(name for name in ticket.ORDER if name in rendered or not name.startswith("report."))
+    names = ", ".join(ticket.ORDER)
     output.tell(texts("bundle.wrote", {"file": printable(str(target)), "names": names}))
     if redactor is None:
         output.tell(texts("bundle.open"))
-    elif redaction_map is None:
-        output.tell(texts("bundle.labelled_no_key"))
     else:
-        told = {"count": len(redactor.mapping()), "file": printable(str(redaction_map))}
-        output.tell(texts("bundle.labelled", told))
+        redaction.tell(redactor, base, lang, key)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from postmortem.cli import common, output
@@ -10,10 +9,8 @@ from postmortem.cli import common, output
 if TYPE_CHECKING:
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
-    from postmortem.pipeline import Analysis
     from postmortem.report.document import Report
     from postmortem.report.excerpt import Excerpt
-    from postmortem.report.redact import Redactor
 
 LEAVING = (common.Format.markdown, common.Format.html)
 """Forms made to be sent to somebody: redacted unless the user says no, and shown with an excerpt of the log."""
@@ -84,17 +81,3 @@ def rendered(
         colour=colour,
         encoding="utf-8" if to_file else output.encoding(),
     )
-
-
-def redactor(base: Knowledge, documents: Iterable[object], analyses: Iterable[Analysis]) -> Redactor:
-    """A redactor that has learnt what is private in these runs and documents."""
-    from postmortem.report.redact import Redactor
-
-    return Redactor(base)
-
-
-def key_of(made: Redactor) -> str:
-    """What each label stands for, as JSON: for the user's own eyes."""
-    import json
-
-    return json.dumps(made.mapping(), indent=2, ensure_ascii=False) + "\n"

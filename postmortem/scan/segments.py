@@ -131,10 +131,11 @@ class Cutter:
             for found in self._bar.finditer(block, start, end):
                 first, last = found.span()
                 name = block[at:first]
+                begin = at
                 if name[:1] == b"\r" and name.find(b"\r", 1) == -1:
-                    segment = at + 1
+                    begin = segment = at + 1
                 elif b"\r" in name:
-                    segment = at + name.rfind(b"\r") + 1
+                    begin = segment = at + name.rfind(b"\r") + 1
                     yield from self._texts(block, at, segment, line, base)
                     name = block[segment - 1 : first]
                 if last - segment > MAX_READ:
@@ -144,7 +145,6 @@ class Cutter:
                 if n is None:
                     names = next(names for names in self._others if found[names[0]] is not None)
                     n, total, elapsed, postfix = found.group(*names)
-                begin = segment if b"\r" in name else at
                 yield name, n, total, elapsed, postfix, line, base + begin, base + last
                 at = last
         if at < end:

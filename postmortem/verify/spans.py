@@ -133,17 +133,18 @@ def _claims(span: bytes, window: bytes, lexicon: Lexicon) -> list[str]:
 
 def _holds(item: Cited, shown: str, window: bytes, hide: Callable[[str], str]) -> bool:
     """Whether the evidence's text is what stands in the span; of a bar its counts, of a frame its function."""
-    text, there = _bare(item.text), _bare(hide(shown))
+    text, there, plain = _bare(item.text), _bare(hide(shown)), _bare(shown)
     if not text:
         return False
-    if text in there or fits(item.text, shown[-len(shown.lstrip()) :].rstrip(), {}):
+    if text in there or text in plain or fits(item.text, shown[-len(shown.lstrip()) :].rstrip(), {}):
         return True
     if item.pattern is None:
         counts = _COUNTS.search(item.text)
         if counts is None:
-            return bool(text) and _bare(item.text.partition(":")[0]) in there
+            return any(_bare(item.text.partition(":")[0]) in one for one in (there, plain))
         name, postfix = item.text[: counts.start()], item.text[counts.end() :]
-        return f" {counts[1]} [" in shown and _bare(name) in there and _bare(postfix) in there
+        named = any(_bare(name) in one for one in (there, plain)) or fits(name, shown.partition(":")[0].strip(), {})
+        return f" {counts[1]} [" in shown and named and _bare(postfix) in plain
     # an allocator's message that a program broke goes on in the lines below, behind their own prefixes
     rest = window.split(b"\n")[1:12]
     more = "".join(_bare(hide(printable(line.decode("utf-8", "replace")))) for line in rest)

@@ -133,7 +133,7 @@ def test_what_is_private_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert str(key) in capsys.readouterr().err
     files = unpack(ticket.read_bytes())
     assert not [name for name, content in files.items() if b"alice" in content]
-    kept = json.loads(key.read_text(encoding="utf-8"))
+    kept = json.loads(key.read_text(encoding="utf-8"))["labels"]
     assert "alice" in kept.values()
     label = next(name for name, value in kept.items() if value == "alice")
     assert label.encode() in files["log-excerpt.txt"]
@@ -156,9 +156,9 @@ def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             [str(copy), "-o", str(tmp_path / "t.zip"), "--redaction-map", str(tmp_path / "t.zip")],
             2,
-            "the ticket itself",
+            "give another name",
         ),
-        ([str(copy), "-o", str(tmp_path / "t.zip"), "--no-redact", "--redaction-map", "x"], 2, "nothing is replaced"),
+        ([str(copy), "-o", str(tmp_path / "t.zip"), "--no-redact", "--redaction-map", "x"], 2, "nothing is redacted"),
         ([str(copy), "-o", str(tmp_path / "t.zip"), "--attempt", "9"], 2, "attempt"),
     ):
         assert run(["bundle", *arguments]) == status, arguments

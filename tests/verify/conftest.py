@@ -11,7 +11,6 @@ import pytest
 
 from postmortem.knowledge.schema import Knowledge
 from postmortem.report import json_
-from postmortem.report.redact import Redactor
 from postmortem.scan import Lexicon
 from postmortem.verify import Given, build, read, spans
 from postmortem.verify.document import Verification
@@ -46,9 +45,3 @@ def verify(lexicon: Lexicon, knowledge: Knowledge, honest: Callable[[str], Sent]
         return build(claims, Given(honest(name), found, []), knowledge, "en")
 
     return check
-
-
-@pytest.fixture(scope="session")
-def redacted(lexicon: Lexicon, knowledge: Knowledge) -> Callable[[str], Sent]:
-    """The redacted report on a fixture."""
-    return lambda name: json.loads(json_.render(Redactor(knowledge).document(report_on(name, lexicon))))
