@@ -38,7 +38,7 @@ def readme(report: Report, names: Sequence[str], texts: Texts) -> str:
         plain(report.failure.headline),
         *([texts("bundle.first_fix", {"title": first})] if first else []),
         "",
-        *(f"{name:<{width}}  {texts('bundle.file.' + name.replace('.', '_').replace('-', '_'))}" for name in listed),
+        *(f"{name:<{width}}  {texts(f'bundle.file.{name}')}" for name in listed),
         "",
         texts("bundle.check"),
         "    postmortem verify ticket.zip run.log",

@@ -73,10 +73,7 @@ def bundle(
     if redact:
         redactor = redaction.redactor(base, [report, excerpt, lines], [analysis])
         report, excerpt, lines = redactor.document(report), redactor.excerpt(excerpt), redactor.excerpt(lines)
-    rendered = {
-        name: forms.rendered(report, excerpt, base, format, to_file=True)
-        for name, format in FORMS
-    }
+    rendered = {name: forms.rendered(report, excerpt, base, format, to_file=True) for name, format in FORMS}
     content = ticket.bundle(
         report,
         rendered,
