@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from postmortem.knowledge.load import load
@@ -86,13 +86,14 @@ def test_what_stays_is_what_was_there(text: str) -> None:
 @QUICK
 @given(SECRET, AROUND, AROUND, TEXT)
 def test_no_piece_of_a_learnt_value_is_left(secret: str, before: str, after: str, noise: str) -> None:
+    pieces = [secret[at : at + 6].casefold() for at in range(len(secret) - 5)]
+    assume(not any(piece in noise.casefold() for piece in pieces))
     redactor = Redactor(KNOWLEDGE)
     redactor.learn(None, [{"config": {"name": secret}}])
     shown = redactor.text(
         f"{noise}\n{before} {secret} {after}\n{secret}_000000250.safetensors /x/{secret}/y {secret.upper()}"
     )
-    lower = shown.casefold().replace(noise.casefold(), "")
-    assert not [at for at in range(len(secret) - 5) if secret[at : at + 6].casefold() in lower]
+    assert not [piece for piece in pieces if piece in shown.casefold()]
 
 
 @QUICK

@@ -94,8 +94,8 @@ def templates() -> tuple[set[str], list[re.Pattern[str]], set[str]]:
             if not rest:
                 whole_keys.add(start)
                 continue
-            parts = [part.strip() for part in rest.split(" ~ ")[1:]]
-            shapes = [re.escape(part.strip('"')) if part.startswith('"') else r"([\w. -]+)" for part in parts]
+            pieces = [piece.strip() for piece in rest.split(" ~ ")[1:]]
+            shapes = [re.escape(one.strip('"')) if one.startswith('"') else r"([\w. -]+)" for one in pieces]
             made.append(re.compile(re.escape(start) + "".join(shapes)))
     for path in home().rglob("*.yaml"):
         if path.parent.parent.name != "text":
