@@ -25,6 +25,7 @@ _QUOTED = re.compile(r"""(?<![\w'"])(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*")|(?:(?<=\s)
 T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_CACHED = 50_000
+MAX_PASSES = 4
 _JOB = frozenset({"job_name"})
 _DATASET = frozenset({"dataset"})
 _NAMED_FILES = frozenset({"source", "sources", "config", "log"})
@@ -91,7 +92,18 @@ class Redactor:
 
     # --- redacting -----------------------------------------------------------------------------
     def text(self, raw: str) -> str:
-        """`raw`, of any number of lines, with every secret replaced."""
+        """`raw`, of any number of lines, with every secret replaced.
+
+        What is found may show what stood beside it, so a text with finds is looked through again.
+        """
+        for _ in range(MAX_PASSES):
+            shown = self._once(raw)
+            if shown == raw:
+                break
+            raw = shown
+        return raw
+
+    def _once(self, raw: str) -> str:
         spans = list(self._learnt.spans(raw))
         at = 0
         shapes = self._shapes.within(raw)
