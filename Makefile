@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types arrows patterns unit laws goldens bench clean
+.PHONY: demo test lint types arrows patterns unit pages laws goldens bench clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
@@ -25,6 +25,10 @@ patterns: $(VENV)/.ready
 
 unit: $(VENV)/.ready
 	$(BIN)/python -m pytest -n auto
+
+# the web pages in an installed Chromium (CHROMIUM=…): checks, and pictures at 390, 1280 and on paper in build/pages
+pages: $(VENV)/.ready
+	SCREENSHOTS=$(or $(SCREENSHOTS),build/pages) $(BIN)/python -m pytest tests/browser -rs
 
 # the laws and the truth over as many generated logs as wanted: make laws N=2000
 N ?= 2000

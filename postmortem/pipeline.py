@@ -96,6 +96,11 @@ class Analysis(msgspec.Struct, frozen=True):
     forecast: Forecast | Refusal
     kept: Kept
     warnings: tuple[Notice, ...]
+    beside: Beside
+    config_files: tuple[str, ...] = ()
+    """The configs that were read, most trusted first; the settings are the first usable one's."""
+    asked_attempt: int | None = None
+    """The attempt that the user asked for."""
 
 
 def analyse(
@@ -121,7 +126,8 @@ def analyse(
     if attempt is not None and not 1 <= attempt <= len(attempts):
         raise NoSuchAttempt(len(attempts))
     chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
-    return _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
+    one = _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
+    return one if attempt is None else msgspec.structs.replace(one, asked_attempt=attempt)
 
 
 def analyse_each(
@@ -164,6 +170,7 @@ def _one(
     known: Beside,
 ) -> Analysis:
     folder, database, versions = known.folder, known.database, known.versions
+    files = tuple(config.name for config in configs)
     history = [a for a in attempts[: chosen.index - 1] if same_job(a, chosen)]
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
     newest = not any(same_job(later, chosen) for later in attempts[chosen.index :])
@@ -220,6 +227,8 @@ def _one(
         forecast=expected,
         kept=left,
         warnings=(*config.warnings, *diagnosis.warnings, *told, *beside, *others, *scanned.warnings, *repaired),
+        beside=known,
+        config_files=files,
     )
 
 

@@ -18,9 +18,13 @@ _ESCAPES = re.compile(
 )
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+"""Unicode's controls, format characters that show nothing, fillers, and all that it calls ignorable."""
+_MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_PILE = re.compile(f"({_MARK}{{4}}){_MARK}+")
+"""More marks on one letter than any language has; they would cover the lines above and below."""
 
 
 def strip_escapes(raw: str) -> str:
@@ -30,7 +34,8 @@ def strip_escapes(raw: str) -> str:
 
 def printable(raw: str) -> str:
     """`raw` on one line without escape sequences, control characters, bidi controls and zero-width characters."""
-    return _INVISIBLE.sub("", strip_escapes(raw).replace("\t", " ").replace("\n", " ").replace("\r", " "))
+    shown = _INVISIBLE.sub("", strip_escapes(raw).replace("\t", " ").replace("\n", " ").replace("\r", " "))
+    return shown if shown.isascii() else _PILE.sub(r"\1", shown)
 
 
 class LogText:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from postmortem.report.document import CaptureItem, ChangeItem, ForecastItem, RungItem, Span, Tool, WarningItem
+from postmortem.report.document import (
+    ChangeItem,
+    ForecastItem,
+    MissingItem,
+    RedactedPart,
+    RungItem,
+    Span,
+    Tool,
+    WarningItem,
+)
 from postmortem.text import LogText, Words
 
 SCHEMA_VERSION = "1.0"
@@ -53,7 +62,7 @@ class PhaseItem(_Part, frozen=True, kw_only=True):
 
     phase: str
     forecast: ForecastItem | None
-    forecast_missing: CaptureItem | None
+    forecast_missing: MissingItem | None
     card_gib: int | None
     fixes: list[FixItem]
     ladder: list[RungItem]
@@ -129,3 +138,4 @@ class Check(_Part, frozen=True, kw_only=True):
     card: CardPart
     jobs: list[JobItem]
     lang: str
+    redacted: RedactedPart | None = None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, forms, inputs, output
+from postmortem.cli import common, forms, inputs, options, output, redaction
+from postmortem.cli import tee as passing
 
 
 def analyze(
@@ -15,60 +17,56 @@ def analyze(
         metavar="[PATH|URL|-]",
         help="A log, a run folder (or one that holds a single run), archive, URL, or -.",
     ),
-    config: Path | None = typer.Option(
-        None, "--config", help="The job config (YAML or JSON), if the log does not hold it."
-    ),
-    db: Path | None = typer.Option(
-        None, "--db", metavar="FILE", help="The UI's database (aitk_db.db), if it is not in the toolkit's folder."
-    ),
-    dataset: list[Path] | None = typer.Option(
-        None,
-        "--dataset",
-        metavar="DIR",
-        help="A dataset's folder, if the log lacks its bucket table; once for each, in the config's order or by name.",
-    ),
+    config: Path | None = options.CONFIG,
+    db: Path | None = options.DATABASE,
+    dataset: list[Path] | None = options.DATASET,
     format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the report."),
-    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
-    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
-    attempt: int | None = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input."),
-    pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
-    gpu: float | None = typer.Option(
-        None, "--gpu", metavar="GIB", min=1, max=4096, help="The card's size, if the log does not tell it."
+    out: Path | None = options.OUTPUT,
+    flavor: common.Flavor | None = common.FLAVOR,
+    max_chars: int | None = common.MAX_CHARS,
+    lang: str = options.LANG,
+    attempt: int | None = options.ATTEMPT,
+    pack: Path | None = options.PATTERNS,
+    gpu: float | None = options.GPU,
+    redact: bool | None = typer.Option(None, "--redact/--no-redact", help=redaction.HELP),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
+    max_expanded: int = options.EXPANDED,
+    max_ratio: int = options.RATIO,
+    max_entries: int = options.ENTRIES,
+    tee: bool = typer.Option(
+        False, "--tee", help="Pass the run that is piped in on to stderr as it comes; the report follows on stdout."
     ),
-    redact: bool | None = typer.Option(
-        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
-    ),
-    max_expanded: int = typer.Option(4096, "--max-expanded", metavar="MIB", min=1, help="Unpack at most so much."),
-    max_ratio: int = typer.Option(1000, "--max-ratio", min=1, help="Unpack at most so many times an archive's size."),
-    max_entries: int = typer.Option(10_000, "--max-entries", min=1, help="Look at so many entries of an archive."),
     exit_zero: bool = typer.Option(False, "--exit-zero", help="Exit with 0 also when a memory failure was found."),
 ) -> int:
     """Say why a run died, and what to change first."""
     base = common.knowledge(pack)
-    common.check_language(base, lang)
-    inputs.check_gpu(gpu)
+    lang = common.language_of(base, lang, out, json=format is common.Format.json)
+    common.check_ticket(format is common.Format.markdown, flavor, max_chars)
     inputs.refuse_overwriting(out, path, config, db)
-    opened = inputs.open_input(path, max_expanded, max_ratio, max_entries, again=forms.leaves(format))
-    named = inputs.named_config(config) if config is not None else None
-    analysis = inputs.analysed(
-        opened,
-        path,
-        named,
-        base,
-        attempt,
-        database=inputs.named_database(opened, db),
-        datasets=[inputs.named_dataset(folder) for folder in dataset or ()],
+    hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db)
+    if tee:
+        passing.check(path)
+    given = options.Given(
+        config=config,
+        db=db,
+        datasets=tuple(dataset or ()),
+        attempt=attempt,
         gpu_gib=gpu,
+        expanded_mib=max_expanded,
+        ratio=max_ratio,
+        entries=max_entries,
     )
+    with passing.standard_input() if tee else contextlib.nullcontext() as stream:
+        opened, analysis = inputs.read_run(path, given, base, again=forms.leaves(format), stream=stream, quiet=tee)
     from postmortem.report import build
 
-    report = build(analysis, base, lang)
+    report = build(analysis, base, lang, redacted=hide)
     excerpt = forms.excerpt_of(report, opened) if forms.leaves(format) else None
-    if forms.leaves(format) if redact is None else redact:
-        from postmortem.report.redact import Redactor
-
-        redactor = Redactor(base)
+    if hide:
+        redactor = redaction.redactor(base, [report, excerpt], [analysis])
         report = redactor.document(report)
         excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
-    output.write(forms.rendered(report, excerpt, base, format, to_file=out is not None), out)
+        redaction.tell(redactor, base, lang, key)
+    text = forms.rendered(report, excerpt, base, format, to_file=out is not None, flavor=flavor, max_chars=max_chars)
+    output.write(text, out, kind=forms.kind(format))
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

@@ -6,12 +6,13 @@ from importlib import import_module
 
 import typer
 
-COMMANDS = ("analyze", "batch", "check", "compare", "explain", "fix", "patterns", "schema")
+COMMANDS = ("analyze", "batch", "bundle", "check", "compare", "explain", "fix", "patterns", "schema", "verify")
 """Each is a module of this package: a function of that name, or a Typer app called `app`."""
 
 _HELP = """Why an AI Toolkit training run died of memory, and what to change first.
 
-A bare path or a pipe means `analyze`: postmortem run.log · postmortem output/my_lora/ · … 2>&1 | postmortem"""
+A bare path or a pipe means `analyze`: postmortem run.log, postmortem output/my_lora/,
+... 2>&1 | postmortem (or | postmortem --tee, to watch the run)"""
 
 
 def _version(wanted: bool) -> None:
@@ -31,7 +32,7 @@ def build(wanted: str | None) -> typer.Typer:
         rich_markup_mode=None,  # panels would take longer to load than a report takes to make
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Exit status: 0 no memory failure · 1 memory failure found · 2 bad usage · 3 unreadable or not a log.",
+        epilog="Exit status: 0 no memory failure, 1 memory failure found, 2 bad usage, 3 unreadable or not a log.",
     )
     for name in COMMANDS if wanted is None else (wanted,):
         module = import_module(f"postmortem.cli.{name}")

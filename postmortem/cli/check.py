@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, inputs, output
+from postmortem.cli import common, inputs, output, redaction
 
 
 class CheckFormat(str, enum.Enum):
@@ -31,29 +31,36 @@ def check(
         None, "--log", metavar="STABLE_RUN", help="A log or run folder of a stable run of this job, to hold it against."
     ),
     format: CheckFormat = typer.Option(CheckFormat.terminal, "--format", help="How to print the check."),
-    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    lang: str = common.LANG,
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
+    redact: bool = typer.Option(False, "--redact/--no-redact", help="Replace names, paths and keys by labels."),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
 ) -> int:
     """Say before a run whether it will fit, what is risky in it, and whether checkpointing off may be tried.
 
-    Exit status: 0 checked, also where it does not fit · 2 bad usage · 3 unreadable or no job config.
+    Exit status: 0 checked, also where it does not fit; 2 bad usage; 3 unreadable or no job config.
     """
     base = common.knowledge(pack)
-    common.check_language(base, lang)
+    lang = common.language_of(base, lang, out, json=format is CheckFormat.json)
+    hide = redaction.wanted(redact, False, key, out, config, log)
     text = inputs.named_config(config)
     analysis = inputs.analysed(inputs.open_input(log), log, None, base) if log is not None else None
     from postmortem.check import build
     from postmortem.intake.sources import printable_name
     from postmortem.jobconfig import each
 
-    found = build(
-        printable_name(str(config)), each(text, base), base, lang, gpu_mib=gpu * 1024 if gpu else None, log=analysis
-    )
+    jobs = each(text, base)
+    found = build(printable_name(str(config)), jobs, base, lang, gpu_mib=gpu * 1024 if gpu else None, log=analysis)
+    if hide:
+        redactor = redaction.redactor(base, [], [analysis] if analysis is not None else [])
+        redactor.learn(found, [settings for job in jobs for settings in job.given])
+        found = redactor.document(found)
+        redaction.tell(redactor, base, lang, key)
     if format is CheckFormat.json:
         from postmortem.check import json_
 
-        output.write(json_.render(found), out)
+        output.write(json_.render(found), out, kind="json")
         return 0
     from postmortem.check import terminal
     from postmortem.report.texts import Texts
@@ -64,7 +71,7 @@ def check(
         Texts(base, lang),
         width=80 if to_file else output.columns(),
         colour=output.colour_stdout() and not to_file,
-        ascii_only=not to_file and not output.unicode_stdout(),
+        encoding="utf-8" if to_file else output.encoding(),
     )
     output.write(shown, out)
     return 0

@@ -5,11 +5,16 @@ from __future__ import annotations
 import enum
 from pathlib import Path
 
+import typer
+
+from postmortem.cli import output
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.jobconfig import ConfigText as ConfigText
 from postmortem.knowledge.load import KnowledgeError, load
 from postmortem.knowledge.schema import Knowledge
 from postmortem.text import printable
+
+FALLBACK = "en"
 
 
 class Format(str, enum.Enum):
@@ -17,7 +22,41 @@ class Format(str, enum.Enum):
 
     terminal = "terminal"
     markdown = "markdown"
+    html = "html"
     json = "json"
+
+
+class Flavor(str, enum.Enum):
+    """The markup of a Markdown report: a tracker's own, or none."""
+
+    github = "github"
+    discord = "discord"
+    jira = "jira"
+    plain = "plain"
+
+
+FLAVOR = typer.Option(
+    None, "--flavor", help="For whom Markdown is: github (also GitLab), discord, jira (wiki markup), plain (mail)."
+)
+MAX_CHARS = typer.Option(
+    None,
+    "--max-chars",
+    metavar="N",
+    help="Longest Markdown report; the least important goes first. 0: no limit. Default: what the tracker takes.",
+)
+
+
+def check_ticket(markdown: bool, flavor: Flavor | None, max_chars: int | None) -> None:
+    """Raises Failure where the options of a ticket do not go with the format or with each other."""
+    if not markdown:
+        for name, value in (("--flavor", flavor), ("--max-chars", max_chars)):
+            if value is not None:
+                raise Failure(f"{name} goes with --format markdown only", USAGE)
+    if max_chars is not None and max_chars != 0:
+        from postmortem.report.ticket import FLOOR
+
+        if max_chars < FLOOR:
+            raise Failure(f"--max-chars {max_chars}: a report needs {FLOOR} characters at least (0: no limit)", USAGE)
 
 
 def knowledge(pack: Path | None = None) -> Knowledge:
@@ -30,8 +69,28 @@ def knowledge(pack: Path | None = None) -> Knowledge:
         raise Failure(f"patterns: {(error.strerror or type(error).__name__).lower()}") from None
 
 
-def check_language(base: Knowledge, lang: str) -> str:
-    """`lang` if the knowledge base has texts in it. Raises Failure."""
+LANG = typer.Option("en", "--lang", metavar="LANGUAGE", help="Language of all that people read: en, ko, or a pack's.")
+
+
+def language(base: Knowledge, lang: str, encoding: str = "utf-8") -> str:
+    """`lang`, or English where what is printed goes out in an `encoding` without its letters; that is said.
+
+    Raises Failure where the knowledge base has no texts in it.
+    """
     if lang not in base.texts:
         raise Failure(f"--lang {printable(lang)}: no such language; have {', '.join(sorted(base.texts))}", USAGE)
+    if lang != FALLBACK and encoding.lower().replace("-", "") != "utf8":
+        from postmortem.report.glyphs import can_show
+
+        if not can_show("".join(base.texts[lang].values()), encoding):
+            output.tell(
+                f"--lang {printable(lang)}: {encoding} has not its letters, so this is in English; "
+                "PYTHONIOENCODING=utf-8 or -o FILE keeps the language"
+            )
+            return FALLBACK
     return lang
+
+
+def language_of(base: Knowledge, lang: str, out: Path | None, *, json: bool = False) -> str:
+    """`language` of a report that goes to `out` or stdout; a file is UTF-8, and JSON has escapes."""
+    return language(base, lang, "utf-8" if out is not None or json else output.encoding())

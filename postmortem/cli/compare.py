@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, output
+from postmortem.cli import common, inputs, output, progress, redaction
 from postmortem.cli.errors import USAGE, Failure
 
 if TYPE_CHECKING:
@@ -17,28 +18,40 @@ if TYPE_CHECKING:
 MAX_INPUTS = 40
 
 
+class CompareFormat(str, enum.Enum):
+    """How to print the comparison."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+
+
 def compare(
     paths: list[str] = typer.Argument(
         ...,
-        metavar="FAILED [RETRY…]",
+        metavar="FAILED [RETRY...]",
         help="Logs, run folders or archives, oldest first; or one with several attempts.",
     ),
     config: list[Path] = typer.Option(
-        [], "--config", help="A job config for the first input, again for the second, …, where the log holds none."
+        [],
+        "--config",
+        help="A job config for the first input, again for the second, and so on, if the log has none.",
     ),
-    format: common.Format = typer.Option(common.Format.terminal, "--format", help="How to print the comparison."),
+    format: CompareFormat = typer.Option(CompareFormat.terminal, "--format", help="How to print the comparison."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
-    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    flavor: common.Flavor | None = common.FLAVOR,
+    max_chars: int | None = common.MAX_CHARS,
+    lang: str = common.LANG,
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
-    redact: bool | None = typer.Option(
-        None, "--redact/--no-redact", help="Hide user names, tokens and addresses (default: in Markdown only)."
-    ),
+    redact: bool | None = typer.Option(None, "--redact/--no-redact", help=redaction.HELP),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
 ) -> int:
     """Say what changed between attempts, how far each got, and what that proves."""
     from postmortem.scan import Lexicon
 
     base = common.knowledge(pack)
-    common.check_language(base, lang)
+    lang = common.language_of(base, lang, out, json=format is CompareFormat.json)
+    common.check_ticket(format is CompareFormat.markdown, flavor, max_chars)
     if len(paths) > MAX_INPUTS:
         raise Failure(f"{len(paths)} inputs; give at most {MAX_INPUTS}", USAGE)
     if len(config) > len(paths):
@@ -46,17 +59,18 @@ def compare(
     if paths.count("-") > 1:
         raise Failure("standard input can be one of the inputs only", USAGE)
     inputs.refuse_overwriting(out, *paths, *config)
+    hide = redaction.wanted(redact, format is CompareFormat.markdown, key, out, *paths, *config)
     lexicon = Lexicon(base)
     given = [*config, *[None] * (len(paths) - len(config))]
     attempts = _attempts(paths, given, lexicon)
     from postmortem.compare import build
 
     comparison = build(attempts, base, lang)
-    if redact or (redact is None and format is common.Format.markdown):
-        from postmortem.report.redact import redact as hide
-
-        comparison = hide(comparison, base)
-    if format is common.Format.json:
+    if hide:
+        redactor = redaction.redactor(base, [comparison], attempts)
+        comparison = redactor.document(comparison)
+        redaction.tell(redactor, base, lang, key)
+    if format is CompareFormat.json:
         from postmortem.compare import json_
 
         text = json_.render(comparison)
@@ -64,16 +78,23 @@ def compare(
         from postmortem.report.texts import Texts
 
         texts = Texts(base, lang)
-        if format is common.Format.markdown:
+        if format is CompareFormat.markdown:
             from postmortem.compare import markdown
 
-            text = markdown.render(comparison, texts)
+            text = markdown.render(
+                comparison, texts, flavor=(flavor or common.Flavor.github).value, max_chars=max_chars
+            )
         else:
             from postmortem.compare import terminal
 
-            colour = output.colour_stdout() and out is None
-            text = terminal.render(comparison, texts, width=80 if out else output.columns(), colour=colour)
-    output.write(text, out)
+            text = terminal.render(
+                comparison,
+                texts,
+                width=80 if out else output.columns(),
+                colour=output.colour_stdout() and out is None,
+                encoding="utf-8" if out else output.encoding(),
+            )
+    output.write(text, out, kind="json" if format is CompareFormat.json else "text")
     return 0
 
 
@@ -110,11 +131,12 @@ def _read(path: str, config: Path | None, lexicon: Lexicon) -> tuple[Analysis, .
 
     opened = inputs.open_input(path)
     configs = [*([inputs.named_config(config)] if config is not None else []), *opened.configs]
-    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), opened.database(), history())
     shown = printable_name(path)
     try:
-        return pipeline.analyse_each(opened.source, logs, configs, lexicon, beside)
+        with progress.reading(opened.logs) as told:
+            logs = [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs]
+            return pipeline.analyse_each(opened.source, logs, configs, lexicon, beside)
     except pipeline.NothingRecognised:
         raise inputs.nothing_recognised(shown) from None
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 
 import typer
 
@@ -19,11 +20,12 @@ def explain(
     ident: str = typer.Argument(
         "", metavar="ID", help="A failure class, kind, phase, remedy, topic or pattern; none lists them."
     ),
-    lang: str = typer.Option("en", "--lang", help="en or ko."),
+    lang: str = common.LANG,
+    pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
 ) -> int:
     """Explain one failure class, remedy, topic or pattern."""
-    base = common.knowledge()
-    common.check_language(base, lang)
+    base = common.knowledge(pack)
+    lang = common.language(base, lang, output.encoding())
 
     texts = Texts(base, lang)
     if not ident:
@@ -93,8 +95,9 @@ def _remedy(base: Knowledge, ident: str, texts: Texts) -> str | None:
         body.append(f"{texts('section.requires')}: {' · '.join(item.requires)}")
     whys = list(dict.fromkeys(rule.why for rule in item.offer))
     body += [f"- {texts(f'remedy.{ident}.why.{why}')}" for why in whys]
-    guide = f"{texts('section.guide')} {item.guide} · " if item.guide else ""
-    return _page(texts(f"remedy.{ident}.title"), body, f"{guide}{item.source}" + (f" · {item.url}" if item.url else ""))
+    # where the guide stands behind it, its section says so in any language
+    stands_on = f"{texts('section.guide')} {item.guide}" if item.guide else item.source
+    return _page(texts(f"remedy.{ident}.title"), body, stands_on + (f" · {item.url}" if item.url else ""))
 
 
 def _pattern(base: Knowledge, ident: str, texts: Texts) -> str | None:

@@ -30,7 +30,7 @@ def fix(
     as_json: bool = typer.Option(False, "--json", help="Give the job as JSON, as the UI's .job_config.json."),
     only: str | None = typer.Option(None, "--only", metavar="ID", help="Apply this fix in place of the first."),
     ladder: int | None = typer.Option(None, "--ladder", metavar="N", min=1, help="Apply the first N fixes together."),
-    lang: str = typer.Option("en", "--lang", help="Language of what people read: en or ko."),
+    lang: str = common.LANG,
     gpu: float | None = typer.Option(
         None, "--gpu", metavar="GIB", min=1, max=4096, help="The card's size, if the log does not tell it."
     ),
@@ -42,13 +42,13 @@ def fix(
 ) -> int:
     """Give the job config with the first fix applied, and nothing else changed: a diff, or a file.
 
-    Exit status: 0 also where there is nothing to edit · 2 bad usage · 3 unreadable, or an edit that is not safe.
+    Exit status: 0 also where there is nothing to edit; 2 bad usage; 3 unreadable, or an edit that is not safe.
     """
     for chosen, names in (((out, in_place), "-o and --in-place"), ((only, ladder), "--only and --ladder")):
         if all(chosen):
             raise Failure(f"{names} exclude each other", USAGE)
     base = common.knowledge(pack)
-    common.check_language(base, lang)
+    lang = common.language(base, lang, output.tells_in())
     check_gpu(gpu)
     from postmortem.cli import fixfile
     from postmortem.report.texts import Texts

@@ -12,13 +12,20 @@ if TYPE_CHECKING:
     from postmortem.report.document import Report
     from postmortem.report.excerpt import Excerpt
 
-LEAVING = (common.Format.markdown,)
+LEAVING = (common.Format.markdown, common.Format.html)
 """Forms made to be sent to somebody: redacted unless the user says no, and shown with an excerpt of the log."""
 
 
 def leaves(format: common.Format) -> bool:
     """Whether a report in this form is meant to leave the machine."""
     return format in LEAVING
+
+
+def kind(format: common.Format) -> output.Kind:
+    """What a form is, where stdout lacks some of its characters."""
+    if format is common.Format.json:
+        return "json"
+    return "html" if format is common.Format.html else "text"
 
 
 def excerpt_of(report: Report, opened: Intake) -> Excerpt:
@@ -36,9 +43,17 @@ def excerpt_of(report: Report, opened: Intake) -> Excerpt:
 
 
 def rendered(
-    report: Report, excerpt: Excerpt | None, base: Knowledge, format: common.Format, *, to_file: bool = False
+    report: Report,
+    excerpt: Excerpt | None,
+    base: Knowledge,
+    format: common.Format,
+    *,
+    to_file: bool = False,
+    flavor: common.Flavor | None = None,
+    max_chars: int | None = None,
 ) -> str:
-    """`report` as `format`; `excerpt` is there for the forms that leave the machine."""
+    """`report` as `format`; `excerpt` is there for the forms that leave the machine, `flavor` and `max_chars` are
+    Markdown's."""
     if format is common.Format.json:
         from postmortem.report import json_
 
@@ -49,11 +64,20 @@ def rendered(
     if format is common.Format.markdown:
         from postmortem.report import markdown
 
-        return markdown.render(report, texts)
+        return markdown.render(
+            report, texts, excerpt, flavor=(flavor or common.Flavor.github).value, max_chars=max_chars
+        )
+    if format is common.Format.html:
+        from postmortem.report import html
+
+        return html.render(report, texts, excerpt)
     from postmortem.report import terminal
 
     colour = output.colour_stdout() and not to_file
-    ascii_only = not to_file and not output.unicode_stdout()
     return terminal.render(
-        report, texts, width=80 if to_file else output.columns(), colour=colour, ascii_only=ascii_only
+        report,
+        texts,
+        width=80 if to_file else output.columns(),
+        colour=colour,
+        encoding="utf-8" if to_file else output.encoding(),
     )

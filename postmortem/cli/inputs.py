@@ -6,13 +6,14 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from postmortem.cli import common
+from postmortem.cli import common, progress
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
 if TYPE_CHECKING:
+    from postmortem.cli.options import Given
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
     from postmortem.model import DatasetSizes, JobDatabase
@@ -31,10 +32,11 @@ def open_input(
     entries: int = MAX_ENTRIES,
     *,
     again: bool = False,
+    stream: BinaryIO | None = None,
 ) -> Intake:
-    """What the user gave at `path` (``-`` is standard input); `again` if its logs will be read more than once.
+    """What the user gave at `path` (``-`` is standard input, read through `stream` where one is given).
 
-    Raises Failure.
+    `again` if its logs will be read more than once. Raises Failure.
     """
     from postmortem import intake
     from postmortem.intake.packed import Limits
@@ -44,9 +46,9 @@ def open_input(
         if not path:
             raise intake.IntakeError("no file name given; give a log, a run folder, or - for standard input")
         if path == "-":
-            if sys.stdin is None:
+            if stream is None and sys.stdin is None:
                 raise intake.IntakeError("standard input is closed; give a log or a run folder")
-            return intake.open_stream(sys.stdin.buffer, limits=limits, again=again)
+            return intake.open_stream(stream or sys.stdin.buffer, limits=limits, again=again)
         return intake.open_input(path, limits, again=again)
     except intake.IntakeError as error:
         near = _meant(path)
@@ -63,30 +65,37 @@ def analysed(
     database: JobDatabase | None = None,
     datasets: Sequence[DatasetSizes] = (),
     gpu_gib: float | None = None,
+    loss_log: bool = True,
+    folder: bool = True,
+    quiet: bool = False,
 ) -> Analysis:
-    """The analysis of what was opened at `path`; `config` is the one that the user named. Raises Failure."""
+    """The analysis of what was opened at `path`; `config` is the one that the user named. Raises Failure.
+
+    `loss_log` and `folder` say whether these may speak, where they are there. A terminal sees how far it is with a
+    long log, unless `quiet`.
+    """
     from postmortem import pipeline
     from postmortem.intake.sources import printable_name
     from postmortem.knowledge.load import history
     from postmortem.scan import Lexicon
 
     configs = [*([config] if config is not None else []), *opened.configs]
-    logs = [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
     shown = printable_name(path)
     try:
-        return pipeline.analyse(
-            opened.source,
-            logs,
-            configs,
-            Lexicon(base),
-            attempt=attempt,
-            skipped_steps=opened.skipped_steps(),
-            gpu_mib=gpu_gib * 1024 if gpu_gib else None,
-            folder=opened.witness(),
-            database=database,
-            versions=history(),
-            datasets=datasets,
-        )
+        with progress.reading(opened.logs, quiet=quiet) as told:
+            return pipeline.analyse(
+                opened.source,
+                [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs],
+                configs,
+                Lexicon(base),
+                attempt=attempt,
+                skipped_steps=opened.skipped_steps() if loss_log else None,
+                gpu_mib=gpu_gib * 1024 if gpu_gib else None,
+                folder=opened.witness() if folder else None,
+                database=database,
+                versions=history(),
+                datasets=datasets,
+            )
     except pipeline.NothingRecognised:
         raise nothing_recognised(shown) from None
     except pipeline.NoSuchAttempt as error:
@@ -95,13 +104,81 @@ def analysed(
         raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
 
 
+def read_run(
+    path: str,
+    given: Given,
+    base: Knowledge,
+    *,
+    again: bool = False,
+    stream: BinaryIO | None = None,
+    quiet: bool = False,
+) -> tuple[Intake, Analysis]:
+    """What lies at `path`, opened and analysed with what the user gave besides; `again` and `stream` as in
+    `open_input`, `quiet` as in `analysed`. Raises Failure."""
+    check_gpu(given.gpu_gib)
+    config = named_config(given.config) if given.config is not None else None
+    datasets = [named_dataset(folder) for folder in given.datasets]
+    opened = open_input(path, given.expanded_mib, given.ratio, given.entries, again=again, stream=stream)
+    analysis = analysed(
+        opened,
+        path,
+        config,
+        base,
+        given.attempt,
+        database=named_database(opened, given.db),
+        datasets=datasets,
+        gpu_gib=given.gpu_gib,
+        quiet=quiet,
+    )
+    return opened, analysis
+
+
+def read_again(path: str, given: Given, base: Knowledge, beside: object) -> tuple[Intake, Analysis]:
+    """The run at `path` as a report was made of it: of what lies beside the log only what the report says (`beside`)
+    that it was made with. An attempt that the input does not hold is as none. Raises Failure."""
+    import msgspec
+
+    check_gpu(given.gpu_gib)
+    opened = open_input(path, given.expanded_mib, given.ratio, given.entries, again=True)
+    told = beside if isinstance(beside, dict) else None
+    config = named_config(given.config) if given.config is not None else None
+    database = named_database(opened, given.db)
+    datasets = [named_dataset(folder) for folder in given.datasets]
+    if told is not None:
+        if not told.get("configs"):
+            opened = msgspec.structs.replace(opened, configs=())
+        if told.get("database") is None and given.db is None:
+            database = None
+
+    def run(attempt: int | None) -> Analysis:
+        return analysed(
+            opened,
+            path,
+            config,
+            base,
+            attempt,
+            database=database,
+            datasets=datasets,
+            gpu_gib=given.gpu_gib,
+            loss_log=told is None or told.get("loss_log") is not False,
+            folder=told is None or told.get("folder") is not False,
+        )
+
+    try:
+        return opened, run(given.attempt)
+    except Failure as failure:
+        if given.attempt is None or failure.status != USAGE:
+            raise
+        return opened, run(None)
+
+
 def check_gpu(gib: float | None) -> None:
     """Raises Failure where the size of the card is no number."""
     if gib is not None and not math.isfinite(gib):
         raise Failure("--gpu: give the card's size in GiB, such as 24", USAGE)
 
 
-def refuse_overwriting(out: Path | None, *given: object) -> None:
+def refuse_overwriting(out: Path | None, *given: object, option: str = "-o") -> None:
     """Raises Failure where `out` is one of the inputs, or a file that a run in an input folder lives from."""
     if out is None or not out.exists():
         return
@@ -113,7 +190,7 @@ def refuse_overwriting(out: Path | None, *given: object) -> None:
         try:
             inside = path.is_dir() and path.resolve() in target.parents
             if target == path.resolve() or (inside and target.suffix.lower() not in _REPORTS):
-                raise Failure(f"-o {printable(str(out))}: is an input; give another name", USAGE)
+                raise Failure(f"{option} {printable(str(out))}: is an input; give another name", USAGE)
         except OSError:
             continue
 

@@ -12,6 +12,9 @@ _OWN_OPTIONS = ("--help", "-h", "--version")
 def main() -> None:
     """Run the command line of this process and exit."""
     try:
+        from postmortem.cli.output import prepare
+
+        prepare()
         arguments = sys.argv[1:]
         if arguments == ["--version"]:
             raise SystemExit(version())
@@ -94,10 +97,15 @@ def _mute(descriptor: int) -> None:
 
 def _usage_or_bug(error: Exception) -> int:
     """Typer's own errors are usage errors; anything else is a fault of ours, and said to be one."""
+    import typer
+
     from postmortem.text import printable
 
-    if isinstance(error, typer_exit()):
-        return int(getattr(error, "exit_code", 0))
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, typer.Abort):  # what Typer makes of Ctrl-C
+        _say("interrupted")
+        return 130
     shown = getattr(error, "format_message", None)
     if callable(shown):
         _say(f"{printable(str(shown()))} (see `postmortem --help`)")
@@ -106,10 +114,3 @@ def _usage_or_bug(error: Exception) -> int:
         raise error
     _say(f"internal error ({type(error).__name__}); please report it. POSTMORTEM_DEBUG=1 shows where.")
     return 3
-
-
-def typer_exit() -> tuple[type[BaseException], ...]:
-    """What Typer raises to leave early."""
-    import typer
-
-    return (typer.Exit, typer.Abort)

@@ -5,25 +5,35 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from postmortem.cli.errors import Failure
 from postmortem.text import printable
 
+Kind = Literal["text", "json", "html"]
+"""What a text is, where stdout has not all its characters: `text` has stand-ins, `json` escapes, `html` is UTF-8."""
 
-def write(text: str, target: Path | None, encoding: str = "utf-8") -> None:
+
+def write(
+    text: str, target: Path | None, encoding: str = "utf-8", kind: Kind = "text", *, private: bool = False
+) -> None:
     """Write `text` to `target`, or to stdout. Raises Failure when the file cannot be written.
 
-    `encoding` is the file's; line breaks go out as they stand in `text`.
+    `encoding` is the file's; line breaks go out as they stand in `text`. `private`: for its owner's eyes only.
     """
     if target is None:
-        _stdout(text)
-        return
-    write_bytes(text.encode(encoding, "replace"), target)
+        _stdout(text, kind)
+    else:
+        write_bytes(text.encode(encoding), target, private=private)
 
 
-def write_bytes(content: bytes, target: Path) -> None:
-    """Write a file whole or not at all. Raises Failure when it cannot be written."""
+def write_bytes(content: bytes, target: Path, *, private: bool = False) -> None:
+    """Write `content` to `target`, whole or not at all; `private`: for its owner's eyes only.
+
+    Raises Failure when the file cannot be written.
+    """
     import tempfile
 
     name = ""
@@ -45,7 +55,7 @@ def write_bytes(content: bytes, target: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(name).chmod(mode)
+        Path(name).chmod(0o600 if private else mode)
         Path(name).replace(target)
     except (OSError, RuntimeError) as error:
         if name:
@@ -58,21 +68,59 @@ def _reason(error: OSError | RuntimeError) -> str:
     return (getattr(error, "strerror", None) or "too many levels of symbolic links").lower()
 
 
-def _stdout(text: str) -> None:
+def _stdout(text: str, kind: Kind) -> None:
     if sys.stdout is None:
         raise Failure("stdout: is closed; give -o FILE")
-    encoding = (sys.stdout.encoding or "utf-8").lower()
+    name = encoding()
     raw = getattr(sys.stdout, "buffer", None)
     try:
         if raw is None:
             sys.stdout.write(text)
+        elif kind == "html":
+            raw.write(text.encode("utf-8"))
         else:
-            raw.write(text.encode(encoding, "replace"))
+            raw.write(text.encode(name, _errors(kind, name)))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
         raise Failure(f"stdout: cannot write: {(error.strerror or type(error).__name__).lower()}") from None
+
+
+def prepare() -> None:
+    """Let whatever is printed on a console that lacks our characters come out in those that it has."""
+    for stream in (sys.stdout, sys.stderr):
+        known = (getattr(stream, "encoding", None) or "utf-8").lower()
+        if known.replace("-", "").replace("_", "") not in ("utf8", "utf8sig") and hasattr(stream, "reconfigure"):
+            with contextlib.suppress(OSError, ValueError):
+                stream.reconfigure(errors=_errors("text", known))
+
+
+def _errors(kind: Kind, encoding: str) -> str:
+    """The name of the handler for what `encoding` lacks; the error itself does not name the code page."""
+    import codecs
+
+    name = f"postmortem.{kind}.{encoding}"
+    codecs.register_error(name, _json_errors if kind == "json" else partial(_text_errors, encoding=encoding))
+    return name
+
+
+def _text_errors(error: UnicodeError, encoding: str) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    from postmortem.report.glyphs import stand_in
+
+    lost = error.object[error.start : error.end]
+    return "".join(stand_in(character, encoding) for character in lost), error.end
+
+
+def _json_errors(error: UnicodeError) -> tuple[str, int]:
+    """JSON has an escape for every character, so nothing is lost there."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    import json
+
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def write_diff(text: str) -> None:
@@ -86,7 +134,7 @@ def write_diff(text: str) -> None:
         except OSError as error:
             raise Failure(f"stdout: cannot write: {(error.strerror or type(error).__name__).lower()}") from None
         return
-    _stdout("".join(printable(line.expandtabs()) + "\n" for line in text.split("\n")[:-1]))
+    _stdout("".join(printable(line.expandtabs()) + "\n" for line in text.split("\n")[:-1]), "text")
 
 
 def tell(text: str) -> None:
@@ -96,22 +144,21 @@ def tell(text: str) -> None:
         sys.stderr.flush()
 
 
-def unicode_stdout() -> bool:
-    """Whether stdout can show block characters and arrows."""
-    if sys.stdout is None:
-        return False
-    try:
-        "█▶→·".encode(sys.stdout.encoding or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+def encoding() -> str:
+    """The encoding of stdout."""
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def tells_in() -> str:
+    """The encoding of stderr."""
+    return getattr(sys.stderr, "encoding", None) or "utf-8"
 
 
 def colour_stdout() -> bool:
     """Whether to colour: `NO_COLOR` and `FORCE_COLOR` decide, else whether stdout is a terminal that can."""
     if os.environ.get("NO_COLOR"):
         return False
-    if os.environ.get("FORCE_COLOR"):
+    if os.environ.get("FORCE_COLOR", "0") not in ("", "0", "false"):
         return True
     return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 

@@ -87,5 +87,8 @@ def drift(
     except OSError as error:
         raise Failure(f"{printable(str(checkout))}: {(error.strerror or type(error).__name__).lower()}") from None
     found = compare(sources, base, date=date.date() if date else None, everything=everything)
-    output.write(as_json(found) if format_ is DriftFormat.json else as_text(found), None)
+    if format_ is DriftFormat.json:
+        output.write(as_json(found), None, kind="json")
+    else:
+        output.write(as_text(found), None)
     return 1 if found.found else 0

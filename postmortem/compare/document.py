@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.report.document import Tool
+from postmortem.report.document import RedactedPart, Tool
 from postmortem.text import LogText, Words
 
 SCHEMA_VERSION = "1.0"
@@ -111,3 +111,4 @@ class Comparison(_Part, frozen=True, kw_only=True):
     next_fix: NextFix | None
     notes: list[NoteItem]
     lang: str
+    redacted: RedactedPart | None = None

@@ -10,7 +10,7 @@ from rich.text import Text
 from postmortem.compare import rows
 from postmortem.compare.document import Comparison, EditItem, VariableItem
 from postmortem.report import encode
-from postmortem.report.page import Page
+from postmortem.report.page import Page, head
 from postmortem.report.texts import Texts
 
 MAX_EDITS = 8
@@ -18,11 +18,15 @@ MAX_SOURCE = 40
 MAX_VARIABLES = 20
 
 
-def render(comparison: Comparison, texts: Texts, *, width: int = 80, colour: bool = False) -> str:
-    """The comparison as text of `width` columns."""
-    page = Page(width, colour=colour)
+def render(
+    comparison: Comparison, texts: Texts, *, width: int = 80, colour: bool = False, encoding: str = "utf-8"
+) -> str:
+    """The comparison as text of `width` columns, in characters that `encoding` has."""
+    page = Page(width, colour=colour, encoding=encoding)
     for part in _parts(comparison, texts):
         page.add(part)
+    if comparison.redacted is not None:
+        page.add(Text("\n" + comparison.redacted.says, style="dim"))
     return page.text()
 
 
@@ -32,29 +36,29 @@ def _parts(comparison: Comparison, texts: Texts) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(encode.plain(found.text), style=style)]
     parts += [Text(encode.plain(text)) for text in found.advice]
     parts += [Text(""), _history(comparison, texts)]
-    parts += [Text(""), _head(_changed(comparison, texts))]
+    parts += [Text(""), head(_changed(comparison, texts))]
     for item in (comparison.changes or [])[:MAX_VARIABLES]:
         parts.append(Padding(Text(encode.plain(item.title), style="bold"), (0, 0, 0, 2)))
         parts += [Padding(Text(edit_line(edit), style="cyan"), (0, 0, 0, 4)) for edit in item.edits[:MAX_EDITS]]
     if comparison.no_bearing:
-        parts += [Text(""), _head(texts("compare.section.no_bearing"))]
+        parts += [Text(""), head(texts("compare.section.no_bearing"))]
         edits = [edit for item in comparison.no_bearing for edit in item.edits]
         parts += [Padding(Text(edit_line(edit), style="dim"), (0, 0, 0, 2)) for edit in edits[:MAX_EDITS]]
     if comparison.circumstances:
-        parts += [Text(""), _head(texts("compare.section.circumstances"))]
+        parts += [Text(""), head(texts("compare.section.circumstances"))]
         for other in comparison.circumstances:
             line = f"{other.title}: {encode.terminal(other.from_)} → {encode.terminal(other.to)}"
             parts.append(Padding(Text(line), (0, 0, 0, 2)))
     for key, items in (("helped", comparison.helped), ("in_vain", comparison.in_vain)):
         if items and len(comparison.history) > 2:
-            parts += [Text(""), _head(texts(f"compare.section.{key}"))]
+            parts += [Text(""), head(texts(f"compare.section.{key}"))]
             parts += [Padding(Text(_line(item)), (0, 0, 0, 2)) for item in items[:MAX_VARIABLES]]
     if comparison.next_fix is not None:
-        parts += [Text(""), _head(texts("compare.section.next"))]
+        parts += [Text(""), head(texts("compare.section.next"))]
         parts.append(Padding(Text(comparison.next_fix.title, style="bold"), (0, 0, 0, 2)))
         parts += [Padding(Text(edit_line(edit)), (0, 0, 0, 4)) for edit in comparison.next_fix.changes[:MAX_EDITS]]
     if comparison.notes:
-        parts += [Text(""), _head(texts("section.warnings"))]
+        parts += [Text(""), head(texts("section.warnings"))]
         parts += [Padding(Text("- " + encode.plain(note.text)), (0, 0, 0, 2)) for note in comparison.notes]
     return parts
 
@@ -93,7 +97,3 @@ def _history(comparison: Comparison, texts: Texts) -> RenderableType:
         if item.conclusion and len(comparison.history) > 2:
             table.add_row("", Text(texts(f"compare.short.{item.conclusion}"), style="dim"))
     return table
-
-
-def _head(text: str) -> Text:
-    return Text(text, style="bold underline")

@@ -12,10 +12,13 @@ def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: st
     """Evidence for a verdict that stands on `place` (and on the final `event`, if another)."""
     found: dict[tuple[int, str, str], Evidence] = {}
 
-    def add(where: Place | None, what: str, text: LogText) -> None:
+    def add(where: Place | None, what: str, text: LogText, pattern: str | None = None) -> None:
         taken = where is not None and any((line, source) == (where.line, where.source) for line, _, source in found)
         if where is not None and not taken and len(found) < MAX_LINES:
-            found.setdefault((where.line, what, where.source), Evidence(where.line, what, text, where.source))
+            known = where.end > 0 and where.source == attempt.source
+            start, end = (where.offset, where.end) if known else (None, None)
+            item = Evidence(where.line, what, text, where.source, pattern, start, end)
+            found.setdefault((where.line, what, where.source), item)
 
     if kind == "none" and attempt.end.outcome == "incomplete":
         return ()
@@ -23,15 +26,16 @@ def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: st
     if kind == "vram_spill" and times is not None:
         add(times.place, "slowdown", times.text)
     if attempt.end.event is not None:
-        add(attempt.end.event.place, attempt.end.event.role, attempt.end.event.text)
+        add(attempt.end.event.place, attempt.end.event.role, attempt.end.event.text, attempt.end.event.pattern)
     if event is not None:
-        add(event.place, event.role, event.text)
+        add(event.place, event.role, event.text, event.pattern)
     for error in attempt.errors:
         if place is not None and error.place == place:
-            add(place, error.role, error.text)
+            add(place, error.role, error.text, error.pattern)
     caught = [oom for oom in attempt.ooms if oom.caught]
     for oom in (*caught[:3], *caught[-2:]):
-        add(oom.place, "skip" if oom.phase == "training_step" else "swallowed", oom.text)
+        what = "skip" if oom.phase == "training_step" else "swallowed"
+        add(oom.place, what, oom.text, None if oom.by_bar else oom.pattern)
     traceback = attempt.end.traceback
     aborted = attempt.end.event is not None and attempt.end.event.role == "abort"
     if traceback is not None and attempt.end_frame is not None and not aborted:
@@ -46,7 +50,7 @@ def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: st
         if stage.event != "bar_main" and place is not None and stage.place.offset <= place.offset
     ]
     if before and before[-1].phase == phase:
-        add(before[-1].place, "phase", before[-1].text)
+        add(before[-1].place, "phase", before[-1].text, before[-1].pattern)
     if attempt.main_bar_place is not None and attempt.main_bar_text and kind != "none":
         add(attempt.main_bar_place, "bar", attempt.main_bar_text)
     return tuple(sorted(found.values(), key=lambda item: (item.source, item.line)))

@@ -33,9 +33,14 @@ class LogFile(msgspec.Struct, frozen=True):
 
     name: str
     encoding: str
-    chunks: Callable[[], Iterator[bytes]]
+    chunks: Callable[..., Iterator[bytes]]
+    """Called with a function, that is told of every piece how many bytes of the file it was."""
     repairs: tuple[str, ...] = ()
     """What a paste had done to the text and was undone (see intake/pastes.py)."""
+    size: int | None = None
+    """Bytes to read, where that is known beforehand."""
+    path: Path | None = None
+    """The file that it is read from, if it is one."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -241,6 +246,7 @@ def _file(path: Path, name: str) -> LogFile:
     try:
         with path.open("rb") as file:
             head = file.read(decode.HEAD)
+            size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     _require_text(head, str(path))
@@ -250,24 +256,31 @@ def _file(path: Path, name: str) -> LogFile:
             while piece := file.read(CHUNK):
                 yield piece
 
-    return _log(name, head, raw)
+    return msgspec.structs.replace(_log(name, head, raw, size), path=path)
 
 
-def _log(name: str, head: bytes, raw: Callable[[], Iterator[bytes]]) -> LogFile:
+def _log(name: str, head: bytes, raw: Callable[[], Iterator[bytes]], size: int | None = None) -> LogFile:
     """A log whose bytes start with `head`: how its text is had from them shows there."""
     encoding = decode.sniff(head)
     start = b"".join(decode.to_utf8([head], encoding))
     records = jsonlines.is_json_lines(start)
     repairs = () if records else pastes.damage(start)
 
-    def chunks() -> Iterator[bytes]:
-        plain = decode.to_utf8(raw(), encoding)
+    def chunks(told: Callable[[int], None] | None = None) -> Iterator[bytes]:
+        plain = decode.to_utf8(raw() if told is None else _counted(raw(), told), encoding)
         if records:
             return jsonlines.texts(plain)
         return pastes.undo(plain, repairs) if repairs else plain
 
     undone = tuple(repair.name for repair in repairs)
-    return LogFile(name, encoding, chunks, (*undone, "code_page") if encoding in decode.CODE_PAGES else undone)
+    repaired = (*undone, "code_page") if encoding in decode.CODE_PAGES else undone
+    return LogFile(name, encoding, chunks, repaired, size)
+
+
+def _counted(pieces: Iterator[bytes], told: Callable[[int], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        told(len(piece))
+        yield piece
 
 
 def _read_head(stream: BinaryIO, source: str) -> bytes:

@@ -76,7 +76,8 @@ def effective(
         warnings.extend(_differences(values, _values(other_name, other, knowledge), other_name))
     name = next((raw.job_name for _, raw in raws if raw.job_name), None)
     others = _others(chosen.settings, values, knowledge)
-    return JobConfig(values, (source,), tuple(warnings), LogText(name) if name else None, others)
+    given = tuple(raw.job or raw.settings for _, raw in raws)
+    return JobConfig(values, (source,), tuple(warnings), LogText(name) if name else None, others, given)
 
 
 def each(file: ConfigText, knowledge: Knowledge) -> list[JobConfig]:
@@ -88,6 +89,7 @@ def each(file: ConfigText, knowledge: Knowledge) -> list[JobConfig]:
             tuple(_duplicates(raw, file.name)),
             LogText(raw.job_name) if raw.job_name else None,
             _others(raw.settings, values, knowledge),
+            (raw.job or raw.settings,),
         )
         for raw in parse_each(file.text)
     ]

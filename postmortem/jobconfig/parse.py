@@ -25,12 +25,13 @@ class ConfigProblem(ValueError):
 
 
 class RawConfig(msgspec.Struct, frozen=True):
-    """The process settings as given, with the line of each dotted path, and the job's name."""
+    """The process settings as given, with the line of each dotted path, the job's name, and the job as a whole."""
 
     settings: Mapping[str, Any]
     lines: Mapping[str, int] = msgspec.field(default_factory=dict)
     job_name: str | None = None
     duplicates: tuple[tuple[str, int], ...] = ()
+    job: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 def parse(text: str) -> RawConfig:
@@ -99,12 +100,12 @@ def _processes(
         if not isinstance(processes, list) or not processes or not isinstance(processes[0], dict):
             raise ConfigProblem("config.process holds no process")
         return [
-            RawConfig(process, _below(lines, f"config.process[{index}]."), job_name, duplicates)
+            RawConfig(process, _below(lines, f"config.process[{index}]."), job_name, duplicates, value)
             for index, process in enumerate(processes[:MAX_PROCESSES])
             if isinstance(process, dict)
         ]
     if any(isinstance(value.get(key), (dict, list)) for key in ("train", "model", "datasets", "sample", "network")):
-        return [RawConfig(value, lines, None, duplicates)]
+        return [RawConfig(value, lines, None, duplicates, value)]
     raise ConfigProblem("not a job config: neither config.process nor train, model or datasets in it")
 
 

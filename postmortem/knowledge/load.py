@@ -24,8 +24,10 @@ from postmortem.knowledge.schema import (
     Factor,
     Family,
     FirstTry,
+    KeptWords,
     Knowledge,
     Pattern,
+    PrivateSetting,
     Redaction,
     Regression,
     Remedy,
@@ -43,6 +45,8 @@ SECTIONS: dict[str, Any] = {
     "factors": Factor,
     "classes": ClassEntry,
     "redactions": Redaction,
+    "private_settings": PrivateSetting,
+    "kept_words": KeptWords,
     "memory_models": MemoryModel,
     "memory_encoders": MemoryEncoder,
     "memory_vaes": MemoryVae,
@@ -162,6 +166,10 @@ def _check_expressions(entry: Any, where: str) -> None:
         sources.update(entry.fields)
     if isinstance(entry, Exclusion):
         sources.update({f"expression {index + 1}": text for index, text in enumerate((*entry.strings, *entry.unless))})
+    if isinstance(entry, KeptWords):
+        sources.update({f"word {index + 1}": text for index, text in enumerate(entry.words)})
+    if isinstance(entry, Redaction):
+        sources.update({name: text for name in ("parts", "tail") if (text := getattr(entry, name))})
     for name, source in sources.items():
         try:
             compiled: Any = re.compile(source)
@@ -174,7 +182,7 @@ def _check_expressions(entry: Any, where: str) -> None:
                 raise KnowledgeError(f"{where}: {name} is not an expression: {error}") from None
         if name in getattr(entry, "fields", {}) and "value" not in compiled.groupindex:
             raise KnowledgeError(f"{where}: {name} has no group named value")
-        if isinstance(entry, Redaction) and "secret" not in compiled.groupindex:
+        if isinstance(entry, Redaction) and name == "regex" and "secret" not in compiled.groupindex:
             raise KnowledgeError(f"{where}: {name} has no group named secret")
         if name == "regex" and _event(entry) == "bar_syntax" and not compiled.groupindex.keys() >= _BAR_GROUPS:
             raise KnowledgeError(f"{where}: a bar needs the groups {', '.join(sorted(_BAR_GROUPS))}")

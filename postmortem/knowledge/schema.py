@@ -276,14 +276,51 @@ class ClassEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     source: str
 
 
-class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something personal or secret that logs carry; group `secret` is what a report hides."""
+class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something personal or secret that logs carry; group `secret` is what a report hides. See docs/knowledge.md.
+
+    It is tried on lines that hold one of `anchors` (any case; without any, on every line). What fully matches an
+    expression of the lists `keep` stays. `parts` cuts the secret, and each part is judged by itself; the last one, if
+    it ends in what `tail` matches, keeps that and gets the label `last`. `spreads`: what was found once is hidden
+    everywhere. `exact`: case tells two of them apart.
+    """
 
     id: str
     regex: str
     label: str
     source: str
     examples: Examples
+    anchors: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    parts: str | None = None
+    last: str | None = None
+    tail: str | None = None
+    spreads: bool = False
+    exact: bool = False
+
+
+class PrivateSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Config keys whose value is private: it is hidden there, and wherever else it stands as a whole word.
+
+    `paths` may hold `[]` for any index and `*` for any part of a key. `kind` says how the value is found again: `name`
+    as it stands · `path` and its last folder · `folder` its folders, those of every installation left out · `repo` and
+    its name · `prose` any three of its words in a row. What fully matches an expression of the lists `keep` is public.
+    """
+
+    id: str
+    paths: tuple[str, ...]
+    label: str
+    kind: Literal["name", "path", "folder", "repo", "prose"]
+    source: str
+    keep: tuple[str, ...] = ()
+
+
+class KeptWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A list of what is no secret, as expressions of any case that must match the whole."""
+
+    id: str
+    words: tuple[str, ...]
+    source: str
 
 
 class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -354,3 +391,5 @@ class Knowledge(msgspec.Struct, frozen=True):
     regressions: tuple[Regression, ...] = ()
     risks: tuple[Risk, ...] = ()
     first_tries: tuple[FirstTry, ...] = ()
+    private_settings: tuple[PrivateSetting, ...] = ()
+    kept_words: tuple[KeptWords, ...] = ()

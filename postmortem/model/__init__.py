@@ -20,7 +20,7 @@ from postmortem.model.findings import (
     Skips,
     Suggestion,
 )
-from postmortem.model.run import Attempt, Bucket, End, Oom, Pace, Stage, StepTimes
+from postmortem.model.run import Attempt, Bucket, End, Oom, Pace, Stage, StepTimes, Stretch
 from postmortem.model.scanned import (
     BarSpan,
     ConfigDump,
@@ -70,6 +70,7 @@ __all__ = [
     "Stage",
     "Stamp",
     "StepTimes",
+    "Stretch",
     "Suggestion",
     "Traceback",
     "Value",

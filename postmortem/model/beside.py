@@ -107,7 +107,8 @@ class Value(msgspec.Struct, frozen=True):
 class JobConfig(msgspec.Struct, frozen=True):
     """The effective settings of the process that ran; empty `values` means that no config is known.
 
-    `others` are the settings given that the knowledge base says nothing of (leaves, by dotted path).
+    `others` are the settings given that the knowledge base says nothing of (leaves, by dotted path). `given` are the
+    configs of all sources as they stand there: for redaction, never for a sink.
     """
 
     values: Mapping[str, Value]
@@ -115,6 +116,7 @@ class JobConfig(msgspec.Struct, frozen=True):
     warnings: tuple[Notice, ...] = ()
     job_name: LogText | None = None
     others: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    given: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def known(self) -> bool:

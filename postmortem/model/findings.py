@@ -13,12 +13,19 @@ from postmortem.text import LogText
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A claim's proof: the line in the log, what it proves, and its text."""
+    """A claim's proof: the line in the log, what it proves, and its text.
+
+    `pattern` is the entry that claims the line, None where the text is derived from a bar or a frame. `start` and `end`
+    are as in `Place`, None where they are not known.
+    """
 
     line: int
     what: str
     text: LogText
     source: str = ""
+    pattern: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 class Clue(msgspec.Struct, frozen=True):

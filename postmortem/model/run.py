@@ -54,12 +54,14 @@ class Oom(msgspec.Struct, frozen=True):
     placed: bool = False
     """Whether its own words or the frames of its traceback say the phase; else what stands before it does."""
     text: LogText = LogText("")
+    by_bar: bool = False
+    """Only the bar shows it: `place` is the bar's, and `pattern` is the banner's that never came."""
 
 
 class Stage(msgspec.Struct, frozen=True):
     """From here on the program was in `phase`; `text` is the line that says so.
 
-    `place` of a bar is its last draw; `since` is the time of its first.
+    `place` of a bar is its last draw; `since` is the time of its first. `pattern` claims the line, if it is no bar.
     """
 
     place: Place
@@ -68,6 +70,7 @@ class Stage(msgspec.Struct, frozen=True):
     text: LogText
     step: int | None = None
     since: Stamp | None = None
+    pattern: str | None = None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -98,6 +101,14 @@ class StepTimes(msgspec.Struct, frozen=True):
     def factor(self) -> float:
         """How many times slower."""
         return self.after_s / self.before_s
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """How long steps took: seconds a step, the mean from `first_step` to `last_step`, by the bar's own clock."""
+
+    first_step: int
+    last_step: int
+    step_s: float
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -158,6 +169,8 @@ class Attempt(msgspec.Struct, frozen=True):
     started: Stamp | None = None
     last_text: LogText = LogText("")
     pace: Pace = Pace()
+    stretches: tuple[Stretch, ...] = ()
+    """The steps' times over the attempt, in order, at most a few hundred."""
     other_dumps: tuple[ConfigDump, ...] = ()
     """Configs of other processes of the job that may have been at work as well: nothing in the log names the one."""
     warnings: tuple[Notice, ...] = ()

@@ -20,12 +20,17 @@ class Stamp(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where something stands: 1-based physical line, byte offset of the segment, and which file; when, if printed."""
+    """Where something stands: 1-based physical line, which file; when, if printed.
+
+    `offset` and `end` are the bytes of the segment (between cuts and bars, its prefix included; of a bar its last
+    draw) in the log's text as UTF-8; `end` is 0 where only the line is known.
+    """
 
     line: int
     offset: int
     source: str = ""
     stamp: Stamp | None = None
+    end: int = 0
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
+from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion, Value
+from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion
 from postmortem.pipeline import Analysis
-from postmortem.report import chronicle, outlook, skipped
+from postmortem.report import chronicle, made, outlook, skipped
 from postmortem.report import document as doc
-from postmortem.report.settings import that_matter
+from postmortem.report.settings import defaults_of, that_matter
 from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
 MAX_OOMS = 2000
+DEFAULT = "default"
+"""The source of a setting that no config gives."""
 
 
-def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Report:
-    """The report on `analysis`, its texts in `lang`."""
+def build(
+    analysis: Analysis, knowledge: Knowledge, lang: str = "en", *, redacted: bool = False, ticket: bool = False
+) -> doc.Report:
+    """The report on `analysis`, its texts in `lang`; `redacted` says that it will be, `ticket` that it is for one."""
     texts = Texts(knowledge, lang)
     diagnosis, attempt = analysis.diagnosis, analysis.attempt
+    defaults = defaults_of(analysis.config, knowledge)
     return doc.Report(
         schema_version=doc.SCHEMA_VERSION,
         tool=doc.Tool(name="aitk-postmortem", version=__version__, patterns=knowledge.version),
@@ -30,6 +38,8 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             encoding=analysis.encoding,
             attempts=len(analysis.attempts),
             attempt=attempt.index,
+            options=made.options(analysis, redacted=redacted, ticket=ticket),
+            beside=made.beside(analysis),
         ),
         run=doc.Run(
             trainer=diagnosis.trainer,
@@ -47,7 +57,7 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
             dated=_dated(diagnosis.dated),
             torch=_torch(diagnosis.torch),
         ),
-        failure=_failure(analysis, texts),
+        failure=_failure(analysis, texts, knowledge),
         memory=doc.Memory(
             **{key: _round(value) for key, value in diagnosis.memory_mib.items()}, device=diagnosis.device
         ),
@@ -59,17 +69,28 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
                 caught=oom.caught,
                 signature=oom.pattern,
                 bucket=_named(analysis, oom),
+                start=chronicle.start_of(oom.place, attempt),
+                end=chronicle.end_of(oom.place, attempt),
             )
             for oom in attempt.ooms[:MAX_OOMS]
         ],
         buckets=_buckets(analysis),
         config=doc.ConfigPart(
             sources=[LogText(name) for name in analysis.config.sources],
-            values={path: _setting(value) for path, value in sorted(analysis.config.values.items())},
+            values={
+                path: doc.SettingItem(
+                    value=doc.quoted(value.value),
+                    source=LogText(value.source),
+                    line=value.line,
+                    default=msgspec.UNSET if value.source == DEFAULT else doc.quoted(defaults.get(path)),
+                )
+                for path, value in sorted(analysis.config.values.items())
+            },
         ),
         remedies=[_remedy(item, analysis, texts) for item in analysis.suggestions],
         timeline=list(chronicle.rows(attempt)),
         pace=chronicle.pace(attempt),
+        steps=chronicle.steps(attempt),
         ledger=_ledger(analysis),
         forecast=outlook.forecast_item(analysis.forecast),
         forecast_missing=outlook.missing(analysis.forecast, texts),
@@ -94,7 +115,14 @@ def build(analysis: Analysis, knowledge: Knowledge, lang: str = "en") -> doc.Rep
         suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
         skips=skipped.part(analysis, texts),
         settings=[
-            doc.SettingRow(path=path, value=doc.quoted(value), source=LogText(source), line=line, first_fix=first)
+            doc.SettingRow(
+                path=path,
+                value=doc.quoted(value),
+                source=LogText(source),
+                line=line,
+                first_fix=first,
+                default=doc.quoted(defaults.get(path.replace("[]", "[0]"))),
+            )
             for path, value, source, line, first in that_matter(analysis, knowledge)
         ],
         capture=[doc.CaptureItem(id=item, text=texts(f"capture.{item}")) for item in diagnosis.missing],
@@ -138,8 +166,10 @@ def _regression(item: RegressionFound, texts: Texts) -> doc.RegressionItem:
     )
 
 
-def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
+def _failure(analysis: Analysis, texts: Texts, knowledge: Knowledge) -> doc.Failure:
     diagnosis = analysis.diagnosis
+    cited = {item.pattern for item in diagnosis.evidence}
+    versions = {pattern.id: fingerprint(pattern) for pattern in knowledge.patterns if pattern.id in cited}
     return doc.Failure(
         kind=diagnosis.kind,
         resource=diagnosis.resource,
@@ -157,6 +187,10 @@ def _failure(analysis: Analysis, texts: Texts) -> doc.Failure:
                 says=texts(f"evidence.{item.what}"),
                 text=item.text,
                 source=LogText(item.source),
+                pattern=item.pattern,
+                pattern_version=versions.get(item.pattern) if item.pattern else None,
+                start=item.start,
+                end=item.end,
             )
             for item in diagnosis.evidence
         ],
@@ -199,10 +233,6 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
         guide=doc.Guide(section=item.guide, url=item.url, source=item.source),
         evidence=sorted(lines),
     )
-
-
-def _setting(value: Value) -> doc.SettingItem:
-    return doc.SettingItem(value=doc.quoted(value.value), source=LogText(value.source), line=value.line)
 
 
 def _steps(analysis: Analysis) -> int | None:

@@ -11,6 +11,7 @@ from postmortem.report import document as doc
 from postmortem.timeline.clock import elapsed
 
 MAX_TIMELINE = 400
+MAX_MARKS = 200
 
 
 def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
@@ -20,7 +21,14 @@ def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
     for stage in attempt.stages:
         key = (stage.phase, stage.event)
         item = doc.TimelineItem(
-            line=stage.place.line, step=stage.step, phase=stage.phase, event=stage.event, text=stage.text
+            line=stage.place.line,
+            step=stage.step,
+            phase=stage.phase,
+            event=stage.event,
+            text=stage.text,
+            pattern=stage.pattern,
+            start=start_of(stage.place, attempt),
+            end=end_of(stage.place, attempt),
         )
         row = (stage.place.offset, item, stage.place.stamp)
         if key == last and found:
@@ -36,7 +44,14 @@ def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
             (
                 oom.place.offset,
                 doc.TimelineItem(
-                    line=line_of(oom.place, attempt), step=oom.step, phase=oom.phase, event=event, text=oom.text
+                    line=line_of(oom.place, attempt),
+                    step=oom.step,
+                    phase=oom.phase,
+                    event=event,
+                    text=oom.text,
+                    pattern=None if oom.by_bar else oom.pattern,
+                    start=start_of(oom.place, attempt),
+                    end=end_of(oom.place, attempt),
                 ),
                 oom.place.stamp,
             )
@@ -52,6 +67,9 @@ def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
                     phase=attempt.end_phase,
                     event=end.event.role,
                     text=end.event.text,
+                    pattern=end.event.pattern,
+                    start=start_of(end.event.place, attempt),
+                    end=end_of(end.event.place, attempt),
                 ),
                 end.event.place.stamp,
             )
@@ -81,6 +99,29 @@ def pace(attempt: Attempt) -> doc.PacePart:
     )
 
 
+def steps(attempt: Attempt) -> doc.StepsPart:
+    """The training by its steps."""
+    slow = attempt.step_times or attempt.slow_stretch
+    change = slow and doc.ChangeOfPace(
+        from_step=slow.from_step,
+        to_step=slow.to_step,
+        before_s=round(slow.before_s, 3),
+        after_s=round(slow.after_s, 3),
+        lost_s=round(slow.lost_s, 1),
+        lasting=slow.lasting,
+        line=slow.place.line,
+    )
+    return doc.StepsPart(
+        stretches=[
+            doc.StretchItem(first_step=item.first_step, last_step=item.last_step, step_s=round(item.step_s, 3))
+            for item in attempt.stretches
+        ],
+        change=change or None,
+        previews=list(attempt.sample_steps[-MAX_MARKS:]),
+        saves=list(attempt.save_steps[-MAX_MARKS:]),
+    )
+
+
 def _round(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
@@ -88,3 +129,13 @@ def _round(seconds: float | None) -> float | None:
 def line_of(place: Place, attempt: Attempt) -> int | None:
     """The line in the log, if it stands there."""
     return place.line if place.source == attempt.source else None
+
+
+def start_of(place: Place, attempt: Attempt) -> int | None:
+    """The first byte of what stands at `place` in the log's text, if that is known."""
+    return place.offset if place.end and place.source == attempt.source else None
+
+
+def end_of(place: Place, attempt: Attempt) -> int | None:
+    """The byte behind it."""
+    return place.end if place.end and place.source == attempt.source else None

@@ -27,6 +27,28 @@ class Tool(_Part, frozen=True, kw_only=True):
     patterns: str
 
 
+class OptionsPart(_Part, frozen=True, kw_only=True):
+    """What the user asked for, so that the report can be made again; null where the option was not given.
+
+    `ticket`: made with a log excerpt beside it, and what is private in that is hidden here too.
+    """
+
+    attempt: int | None
+    gpu_gib: float | None
+    redacted: bool
+    ticket: bool
+
+
+class BesidePart(_Part, frozen=True, kw_only=True):
+    """What was read besides the log and `config.sources`: without it the same log gives another report."""
+
+    configs: list[LogText]
+    database: LogText | None
+    loss_log: bool
+    folder: bool
+    datasets: list[LogText]
+
+
 class Input(_Part, frozen=True, kw_only=True):
     """What was read. `attempts` counts all in the input; `attempt` is the one reported, from 1."""
 
@@ -36,6 +58,8 @@ class Input(_Part, frozen=True, kw_only=True):
     encoding: str
     attempts: int
     attempt: int
+    options: OptionsPart
+    beside: BesidePart
 
 
 class ClueItem(_Part, frozen=True, kw_only=True):
@@ -105,13 +129,21 @@ class Run(_Part, frozen=True, kw_only=True):
 
 
 class EvidenceItem(_Part, frozen=True, kw_only=True):
-    """One log line that proves something; `source` is the file in the run folder."""
+    """One log line that proves something; `source` is the file in the run folder.
+
+    `pattern` is the entry of the knowledge base that claims the line and `pattern_version` a hash of what it claims,
+    null where `text` is derived from a bar or a frame. `start` and `end` are bytes of the log's text, see `Place`.
+    """
 
     line: int
     what: str
     says: str
     text: LogText
     source: LogText
+    pattern: str | None = None
+    pattern_version: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 class FactorItem(_Part, frozen=True, kw_only=True):
@@ -159,6 +191,8 @@ class OomEvent(_Part, frozen=True, kw_only=True):
     caught: bool
     signature: str
     bucket: str | None
+    start: int | None = None
+    end: int | None = None
 
 
 class BucketItem(_Part, frozen=True, kw_only=True):
@@ -179,11 +213,16 @@ class BucketItem(_Part, frozen=True, kw_only=True):
 
 
 class SettingItem(_Part, frozen=True, kw_only=True):
-    """One effective setting: `source` is `log`, a file's name, or `default`."""
+    """One effective setting: `source` is `log`, a file's name, or `default`.
+
+    `default` stands beside a value that a config gives: what AI Toolkit takes where the config is silent, null where
+    that is nothing, or not known.
+    """
 
     value: Any
     source: LogText
     line: int | None
+    default: Any = msgspec.UNSET
 
 
 class ConfigPart(_Part, frozen=True, kw_only=True):
@@ -297,6 +336,9 @@ class TimelineItem(_Part, frozen=True, kw_only=True):
     event: str
     text: LogText
     time: TimePart | None = None
+    pattern: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 class PhaseTime(_Part, frozen=True, kw_only=True):
@@ -315,6 +357,36 @@ class PacePart(_Part, frozen=True, kw_only=True):
     bar_step_s: float | None
     wall_step_s: float | None
     phases: list[PhaseTime]
+
+
+class StretchItem(_Part, frozen=True, kw_only=True):
+    """Seconds a step by the bar's clock, the mean over the steps from `first_step` to `last_step`."""
+
+    first_step: int
+    last_step: int
+    step_s: float
+
+
+class ChangeOfPace(_Part, frozen=True, kw_only=True):
+    """Where steps became slow: to the end (`lasting`), or from `from_step` to `to_step` only; `lost_s` is the cost."""
+
+    from_step: int
+    to_step: int
+    before_s: float
+    after_s: float
+    lost_s: float
+    lasting: bool
+    line: int
+
+
+class StepsPart(_Part, frozen=True, kw_only=True):
+    """The training by its steps: how long they took (at most 200 stretches, in order), where that changed, and the
+    steps at which previews and checkpoints were made (the last 200 of each)."""
+
+    stretches: list[StretchItem]
+    change: ChangeOfPace | None
+    previews: list[int]
+    saves: list[int]
 
 
 class LedgerPart(_Part, frozen=True, kw_only=True):
@@ -377,18 +449,32 @@ class CaptureItem(_Part, frozen=True, kw_only=True):
     text: str
 
 
+class MissingItem(_Part, frozen=True, kw_only=True):
+    """Why there is no forecast."""
+
+    id: str
+    text: Words
+
+
 class SettingRow(_Part, frozen=True, kw_only=True):
-    """A setting that matters for this failure; `first_fix` if the first fix changes it."""
+    """A setting that matters for this failure, and AI Toolkit's `default`; `first_fix` if the first fix changes it."""
 
     path: str
     value: Any
     source: LogText
     line: int | None
     first_fix: bool
+    default: Any = None
+
+
+class RedactedPart(_Part, frozen=True, kw_only=True):
+    """The document was redacted: what is private in it are labels such as ``<user-1>``; `says` tells people."""
+
+    says: str
 
 
 class Report(_Part, frozen=True, kw_only=True):
-    """Everything, in the order of the contract."""
+    """Everything, in the order of the contract. `redacted` is null where nothing was replaced by labels."""
 
     schema_version: str
     tool: Tool
@@ -403,7 +489,7 @@ class Report(_Part, frozen=True, kw_only=True):
     timeline: list[TimelineItem]
     ledger: LedgerPart
     forecast: ForecastItem | None
-    forecast_missing: CaptureItem | None
+    forecast_missing: MissingItem | None
     ladder: list[RungItem]
     card_needed_gib: int | None
     warnings: list[WarningItem]
@@ -412,10 +498,12 @@ class Report(_Part, frozen=True, kw_only=True):
     suspects_fit: bool | None
     skips: SkipsPart | None
     pace: PacePart
+    steps: StepsPart
     settings: list[SettingRow]
     capture: list[CaptureItem]
     regressions: list[RegressionItem]
     lang: str
+    redacted: RedactedPart | None = None
 
 
 def quoted(value: Any) -> Any:

@@ -21,7 +21,7 @@ MAX_CHARACTERS = 500
 """Longest line shown."""
 KEEP = 8 * 1024
 """Bytes kept of a line's start and of its end: what lies between is progress bars, or no log."""
-_REDRAW = re.compile(r"\r+")
+REDRAWS = re.compile(r"\r+")
 
 Read = Callable[[str], Iterable[bytes] | None]
 """The UTF-8 chunks of the log of that name once more; None where it cannot be read twice."""
@@ -58,7 +58,7 @@ def cut(report: Report, read: Read, before: int = BEFORE, after: int = AFTER, mo
         by_source.setdefault(item.source, []).append(item)
     for source, items in by_source.items():
         found = lines_around(items, before, after, most)
-        raw = dict(_lines(read(source.reveal()) or (), found))
+        raw = dict(lines_of(read(source.reveal()) or (), found))
         passages += _passages(source, items, raw)
     return Excerpt(passages)
 
@@ -97,7 +97,7 @@ def _passages(source: LogText, items: Sequence[EvidenceItem], raw: dict[int, byt
 def _shown(raw: bytes | None, proof: LogText | None) -> LogText:
     """A line as a reader would have seen it: of the redraws in it the last, or the one that holds the proof."""
     text = raw.decode("utf-8", "replace") if raw is not None else ""
-    drawn = [piece for piece in _REDRAW.split(text) if piece.strip()]
+    drawn = [piece for piece in REDRAWS.split(text) if piece.strip()]
     if proof is not None:
         start = proof.reveal()[:60]
         holding = [piece for piece in drawn if start and start in LogText(piece).reveal()]
@@ -111,7 +111,7 @@ def _short(text: str) -> LogText:
     return LogText(text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…")
 
 
-def _lines(chunks: Iterable[bytes], wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+def lines_of(chunks: Iterable[bytes], wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """The lines of those numbers (sorted), each cut to its start and end where it is endless."""
     line, held = 1, bytearray()
     for chunk in chunks:

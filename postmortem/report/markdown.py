@@ -1,168 +1,191 @@
-"""The report as Markdown for a ticket: verdict, a small table, the first fix; the rest folded away."""
+"""The report as a ticket: verdict, proof, the first fix and a small table at once; the rest folded away."""
 
 from __future__ import annotations
 
-from postmortem.report import encode, outlook
-from postmortem.report.document import RemedyItem, Report, Span, WarningItem
-from postmortem.report.terminal import card_line, note_lines, origin, safe_line, trainer_line, when, when_label
-from postmortem.report.texts import Texts, size
-from postmortem.text import LogText
+from collections.abc import Iterator, Sequence
+
+from postmortem.report import encode_ticket as encode
+from postmortem.report import outlook, summary, ticket
+from postmortem.report.document import ChangeItem, EvidenceItem, RemedyItem, Report
+from postmortem.report.excerpt import Excerpt
+from postmortem.report.texts import Texts
+from postmortem.report.ticket import details
+from postmortem.report.ticket.blocks import (
+    Block,
+    Bullets,
+    Heading,
+    Paragraph,
+    Section,
+    Title,
+    Verbatim,
+    joined,
+    table,
+    words,
+)
+from postmortem.report.ticket.edits import Edit, diff, scalar
+from postmortem.text import LogText, Words
+
+MAX_CHANGES = 8
+MAX_PROOF = 3
+_DECISIVE = (
+    "oom",
+    "host_oom",
+    "kill",
+    "crash",
+    "abort",
+    "slowdown",
+    "exception",
+    "other_error",
+    "exit",
+    "swallowed",
+    "stop",
+    "skip",
+    "consequence",
+    "frame",
+    "bar",
+    "phase",
+)
+"""What a line of evidence shows, the most telling first."""
 
 
-def render(report: Report, texts: Texts) -> str:
-    """The report as GitHub-flavoured Markdown."""
-    lines = [*_verdict(report, texts), "", *_table(report, texts), ""]
-    if report.remedies:
-        lines += [f"**{texts('section.first_fix')}**", "", *_remedy(report.remedies[0], texts), ""]
-    inside = _details(report, texts)
-    if inside:
-        lines += [
-            "<details>",
-            f"<summary>{encode.markdown_plain(texts('section.details'))}</summary>",
-            "",
-            *inside,
-            "</details>",
-            "",
-        ]
-    return "\n".join(lines).strip("\n") + "\n"
+def render(
+    report: Report,
+    texts: Texts,
+    excerpt: Excerpt | None = None,
+    *,
+    flavor: str = "github",
+    max_chars: int | None = None,
+) -> str:
+    """The report in the markup of `flavor` (a key of `ticket.FLAVORS`), in at most `max_chars` characters; None: what
+    its tracker takes, 0: however long it is. Raises ValueError below `ticket.FLOOR`."""
+    return ticket.written(sections(report, texts, excerpt), texts, flavor, max_chars)
 
 
-def _verdict(report: Report, texts: Texts) -> list[str]:
-    plain = encode.markdown_plain
-    lines = [f"**{encode.markdown_words(report.failure.headline)}**", ""]
-    if report.failure.error is not None:
-        lines += [encode.markdown_code(report.failure.error, 300), ""]
-    if report.failure.factors:
-        lines.append(" ".join(encode.markdown_words(factor.text) for factor in report.failure.factors[:2]))
-    elif report.failure.kind == "unknown" and report.run.outcome == "incomplete":
-        lines.append(plain(texts("headline.more.incomplete")))
-    confidence = texts(f"word.confidence.{report.failure.confidence}")
-    lines.append(f"({plain(texts('section.confidence'))}: {plain(confidence)})")
-    return lines
-
-
-def _table(report: Report, texts: Texts) -> list[str]:
-    plain = encode.markdown_plain
-    run = report.run
-    names = [encode.markdown_table_code(run.job_name, 80) if run.job_name else None]
-    names += [plain(name) for name in (run.family, trainer_line(report, texts)) if name]
-    sources = ", ".join(encode.markdown_table_code(source, 60) for source in report.config.sources)
-    rows = [
-        (texts("section.run"), " · ".join(name for name in names if name)),
-        (texts(when_label(report)), plain(when(report, texts))),
-        (texts("section.card"), plain(card_line(report, texts) or texts("word.log_does_not_say"))),
-        (texts("section.config"), sources or plain(texts("word.log_does_not_say"))),
+def sections(report: Report, texts: Texts, excerpt: Excerpt | None) -> list[Section]:
+    """What the ticket says, in order; the ranks say what goes first when room is short."""
+    return [
+        _verdict(report, texts),
+        _proof(report, texts),
+        _next(report, texts),
+        _facts(report, texts),
+        details.evidence(report, texts, excerpt),
+        details.other_fixes(report, texts, fix),
+        details.memory(report, texts),
+        details.settings(report, texts),
+        details.useless(report, texts),
+        details.notes(report, texts),
+        details.timeline(report, texts),
+        details.limits(report, texts),
     ]
-    safe = safe_line(report, texts)
-    if safe:
-        rows.insert(2, (texts("section.safe"), plain(safe)))
-    table = ["| | |", "|---|---|"]
-    table += [f"| {plain(label)} | {text or plain(texts('word.log_does_not_say'))} |" for label, text in rows]
-    return table
 
 
-def _remedy(item: RemedyItem, texts: Texts) -> list[str]:
-    plain = encode.markdown_plain
-    lines = [f"{item.rank}. **{plain(item.title)}**  ", f"   {encode.markdown_words(item.why)}"]
-    if item.changes:
-        diff: list[str] = []
-        for change in item.changes[:8]:
-            diff.append(f"- {change.path}: {encode.value(change.from_)}"[:200])
-            diff.append(f"+ {change.path}: {encode.value(change.to)}"[:200])
-        lines += ["", *("   " + line for line in encode.markdown_fence(diff, "diff").splitlines())]
-    lines.append("")
-    effect = outlook.effect(item, texts)
-    if effect:
-        lines.append(f"   {plain(effect)}  ")
-    guide = f" · {texts('section.guide')} {item.guide.section}" if item.guide.section else ""
-    lines.append(f"   {texts('section.ui')}: {plain(item.ui)} · {texts('section.cost')}: {plain(item.cost + guide)}")
-    return lines
+def proof(report: Report, most: int = MAX_PROOF) -> list[EvidenceItem]:
+    """The few lines that prove the claim: the most telling of each kind, in the log's order."""
+    first: dict[str, EvidenceItem] = {}
+    for item in report.failure.evidence:
+        first.setdefault(item.what, item)
+    order = {what: place for place, what in enumerate(_DECISIVE)}
+    chosen = sorted(first.values(), key=lambda item: order.get(item.what, len(order)))[:most]
+    return [item for item in report.failure.evidence if any(item is one for one in chosen)]
 
 
-def _details(report: Report, texts: Texts) -> list[str]:
-    plain = encode.markdown_plain
-    lines: list[str] = []
-    if report.failure.evidence:
-        shown = [
-            f"{item.line}: {encode.terminal(item.text, 220).strip()}   <- {item.says}"
-            for item in report.failure.evidence
+def _verdict(report: Report, texts: Texts) -> Section:
+    failure = report.failure
+    causes = [factor.text for factor in failure.factors]
+    if not causes and failure.kind == "unknown" and report.run.outcome == "incomplete":
+        causes = [Words(texts("headline.more.incomplete"))]
+    # the proof that follows mostly is the error itself
+    told = failure.error is not None and any(
+        failure.error.reveal()[:80] in item.text.reveal() for item in proof(report)
+    )
+    sure = f"({texts('section.confidence')}: {texts(f'word.confidence.{failure.confidence}')})"
+
+    def form(headline: int, error: int, most: int, cause: int) -> tuple[Block, ...]:
+        blocks: list[Block] = [Title(encode.cut(failure.headline, headline, error))]
+        if failure.error is not None and not told:
+            blocks.append(Verbatim((encode.shortened(failure.error, max(80, error)),)))
+        said = [encode.cut(text, cause, error) for text in causes[:most]]
+        return (*blocks, Paragraph((joined(" ", [*said, Words(sure)]),)))
+
+    forms = (form(600, 300, 2, 600), form(400, 120, 1, 300), form(300, 60, 1, 100), form(200, 30, 0, 0))
+    return Section(texts("ticket.name.verdict"), forms, (85, 110, 120))
+
+
+def _proof(report: Report, texts: Texts) -> Section:
+    def form(most: int, limit: int) -> tuple[Block, ...]:
+        lines = [f"{item.line}: {encode.shortened(item.text, limit).reveal()}" for item in proof(report, most)]
+        return (Verbatim(tuple(map(LogText, lines))),) if lines else ()
+
+    return Section(texts("ticket.name.proof"), (form(MAX_PROOF, 160), form(2, 120), form(1, 80)), (88, 115))
+
+
+def _facts(report: Report, texts: Texts) -> Section:
+    run = report.run
+
+    def form(limit: int, cell: int) -> tuple[Block, ...]:
+        names: list[Words] = [Words(encode.shortened(run.job_name, limit))] if run.job_name else []
+        ours = (run.family, summary.trainer(report, texts), summary.attempt_of(report, texts))
+        names += [Words(name) for name in ours if name]
+        sources = [
+            Words("log" if source.reveal() == "log" else encode.shortened(source, min(60, limit)))
+            for source in report.config.sources[:4]
         ]
-        lines += [f"**{plain(texts('section.evidence'))}**", "", encode.markdown_fence(shown, "text"), ""]
-    if report.ledger.capacity or report.memory.tried_to_allocate is not None:
-        lines += [f"**{plain(texts('section.memory'))}**", "", *_memory(report, texts), ""]
-    lines += _forecast(report, texts)
-    for line in note_lines(report, texts):
-        lines += [plain(line), ""]
-    if report.settings:
-        lines += [f"**{plain(texts('section.settings'))}**", "", "| | | |", "|---|---|---|"]
-        for row in report.settings:
-            value = encode.markdown_table_code(LogText(encode.value(row.value)), 80)
-            lines.append(f"| `{row.path}` | {value} | {plain(origin(row.source.reveal(), row.line, texts))} |")
-        lines.append("")
-    if report.remedies[1:]:
-        lines += [f"**{plain(texts('section.other_fixes'))}** ({plain(texts('section.then'))})", ""]
-        for item in report.remedies[1:]:
-            lines += [*_remedy(item, texts), ""]
-    ladder = outlook.ladder_lines(report.ladder, report.card_needed_gib, texts)
-    if ladder:
-        lines += [f"**{plain(texts('forecast.ladder'))}**", "", *(f"{plain(line)}  " for line in ladder), ""]
-    if report.will_not_help:
-        lines += [f"**{plain(texts('section.useless'))}**", ""]
-        lines += [f"- {plain(item.name)}: {encode.markdown_words(item.why)}" for item in report.will_not_help] + [""]
-    for heading, items in (
-        ("section.capture", [plain(item.text) for item in report.capture]),
-        ("section.warnings", [_warning(item, texts) for item in report.warnings]),
-    ):
-        if items:
-            lines += [f"**{plain(texts(heading))}**", "", *(f"- {text}" for text in items), ""]
-    if not lines:
-        return []
-    guides = dict.fromkeys(item.guide.url for item in report.remedies if item.guide.section and item.guide.url)
-    lines += [f"{plain(texts('section.guide'))}: {plain(url)}  " for url in guides if url]
-    tool = report.tool
-    lines += [f"{tool.name} {tool.version}, {texts('section.versions')}: patterns {tool.patterns}", ""]
-    return lines
+        unknown = texts("word.log_does_not_say")
+        rows: list[tuple[str, str | Words]] = [
+            (texts("section.run"), joined(" · ", names) if names else unknown),
+            (texts(summary.when_label(report)), summary.when(report, texts)),
+            (texts("section.card"), summary.card(report, texts) or unknown),
+            (texts("section.config"), joined(", ", sources) if sources else unknown),
+        ]
+        safe = summary.safe(report, texts)
+        if safe:
+            rows.insert(2, (texts("section.safe"), safe))
+        return (table(*((label, encode.cut(words(text), cell)) for label, text in rows)),)
+
+    return Section(texts("ticket.name.facts"), (form(80, 400), form(24, 72)), (105,))
 
 
-def _memory(report: Report, texts: Texts) -> list[str]:
-    rows: list[str] = []
-    for name in (
-        "capacity",
-        "other_processes",
-        "non_pytorch",
-        "allocated",
-        "reserved_unallocated",
-        "unexplained",
-        "free",
-    ):
-        mib = getattr(report.ledger, name)
-        if mib is not None:
-            rows.append(f"| {encode.markdown_plain(texts(f'memory.{name}'))} | {size(mib)} |")
-    tried = report.memory.tried_to_allocate
-    if tried is not None:
-        rows.append(f"| {encode.markdown_plain(texts('memory.request'))} | {size(tried)} |")
-    return ["| | |", "|---|---|", *rows]
+def _next(report: Report, texts: Texts) -> Section:
+    """The first fix; where there is none, what to capture next time."""
+    name = texts("ticket.name.fix")
+    if report.remedies:
+        first = report.remedies[0]
+        heading = f"{texts('section.first_fix')}: "
+        full, short, least = (tuple(fix(first, report, texts, heading, part)) for part in ("full", "short", "least"))
+        return Section(name, (full, short, least), (90, 112))
+    if not report.capture:
+        return Section(name, ((),))
+
+    def form(most: int, limit: int) -> tuple[Block, ...]:
+        items = tuple(encode.cut(Words(item.text), limit) for item in report.capture[:most])
+        return (Heading(Words(texts("ticket.next"))), Bullets(items))
+
+    return Section(name, (form(20, 600), form(2, 200), form(1, 100)), (90, 112))
 
 
-def _forecast(report: Report, texts: Texts) -> list[str]:
-    plain = encode.markdown_plain
-    found = report.forecast
-    if report.failure.kind not in ("gpu_oom", "vram_spill") or not report.remedies:
-        return []
-    if found is None:
-        return [plain(report.forecast_missing.text), ""] if report.forecast_missing else []
-    lines = [f"**{plain(texts('forecast.title', {'phase': found.phase, 'model': found.model}))}**", ""]
-    lines += ["| | | |", "|---|---|---|"]
-    for part in found.parts:
-        sizes = outlook.between(Span(low=part.low, likely=part.likely, high=part.high))
-        name, basis = texts(f"forecast.part.{part.id}"), texts(f"forecast.basis.{part.provenance}")
-        lines.append(f"| {plain(name)} | {plain(sizes)} | {plain(basis)} |")
-    lines.append(f"| {plain(texts('forecast.need'))} | {plain(outlook.between(found.need))} | |")
-    if found.usable is not None:
-        lines.append(f"| {plain(texts('forecast.usable'))} | {plain(size(found.usable))} | |")
-    return [*lines, "", *(f"{plain(note)}  " for note in outlook.forecast_notes(report, texts)), ""]
+def fix(item: RemedyItem, report: Report, texts: Texts, heading: str = "", part: str = "full") -> Iterator[Block]:
+    """One fix; `part`: ``full``, ``short`` (without reason, place and cost) or ``least`` (and little of the edit)."""
+    least = part == "least"
+    yield Heading(encode.cut(Words(heading or f"{item.rank}. ", item.title), 160 if least else 600))
+    if item.changes:
+        yield diff(edits(item.changes, report, texts), *((3, 40) if least else (MAX_CHANGES, 120)))
+    effect = outlook.effect(item, texts)
+    if part == "full":
+        guide = f" · {texts('section.guide')} {item.guide.section}" if item.guide.section else ""
+        lines = [item.why, Words(effect or ""), Words(f"{texts('section.ui')}: {item.ui}")]
+        yield Paragraph(
+            (*(line for line in lines if line.reveal()), Words(f"{texts('section.cost')}: {item.cost}{guide}"))
+        )
+    elif effect and not least:
+        yield Paragraph((Words(effect),))
 
 
-def _warning(item: WarningItem, texts: Texts) -> str:
-    text = encode.markdown_words(item.text)
-    return f"{text} ({texts('section.line')} {item.line})" if item.line else text
+def edits(changes: Sequence[ChangeItem], report: Report, texts: Texts) -> list[Edit]:
+    """Changes as edits of the config that ran: what is not in it cannot be taken out of it."""
+    found: list[Edit] = []
+    for change in changes:
+        setting = report.config.values.get(change.path)
+        given = setting is None or setting.source.reveal() != "default"
+        note = "" if given or change.from_ is None else texts("ticket.default", {"value": scalar(change.from_, 40)})
+        found.append(Edit(change.path, change.from_ if given else None, change.to, note))
+    return found

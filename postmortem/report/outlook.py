@@ -49,11 +49,11 @@ def forecast_item(found: Forecast | Refusal) -> doc.ForecastItem | None:
     )
 
 
-def missing(found: Forecast | Refusal, texts: Texts) -> doc.CaptureItem | None:
+def missing(found: Forecast | Refusal, texts: Texts) -> doc.MissingItem | None:
     """Why there is no forecast."""
     if isinstance(found, Forecast):
         return None
-    return doc.CaptureItem(id=found.id, text=texts(f"forecast.missing.{found.id}", found.values))
+    return doc.MissingItem(id=found.id, text=texts.words(f"forecast.missing.{found.id}", found.values))
 
 
 def rung_item(rung: Rung, texts: Texts) -> doc.RungItem:

@@ -14,16 +14,18 @@ _PARTS = (
     ("non_pytorch", "░", ":", "blue"),
     ("allocated", "█", "#", "red"),
     ("reserved_unallocated", "▓", "=", "yellow"),
-    ("unexplained", "·", "?", ""),
+    ("unexplained", "·", "~", ""),
     ("free", " ", " ", ""),
 )
 
+NARROW = 66
+"""Columns below which the names and figures of a forecast leave no room for its bars."""
 
 Row = tuple[Text, Text]
 """One line of the legend: the mark, and what it stands for."""
 
 
-def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[Text | None, list[Row]] | None:
+def memory(report: Report, texts: Texts, width: int, blocks: bool) -> tuple[Text | None, list[Row]] | None:
     """The bar (where the card's size is known) and its legend; None when the log holds no sizes."""
     ledger = report.ledger
     tried = report.memory.tried_to_allocate
@@ -42,15 +44,15 @@ def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[
             continue
         cells = round(inner * mib / scale)
         cells = min(max(1, cells) if name != "free" else cells, inner - used)
-        mark = plain if ascii_only else full
+        mark = full if blocks else plain
         bar.append(mark * cells, style=style)
         used += cells
         legend.append((Text(mark, style=style), Text(f"{texts(f'memory.{name}')} {size(mib)}")))
     bar.append(" " * (inner - used) + "|")
     if tried:
-        bar.append(">" if ascii_only else "▶", style="bold red")
+        bar.append("▶", style="bold red")
         short = f", {texts('memory.short', {'size': size(ledger.shortage)})}" if ledger.shortage else ""
-        arrow = Text(">" if ascii_only else "▶", style="bold red")
+        arrow = Text("▶", style="bold red")
         legend.append((arrow, Text(f"{texts('memory.request')} {size(tried)}{short}")))
     over = 0.0 if not capacity else (ledger.allocated or 0) + (ledger.reserved_unallocated or 0) - capacity
     if over > 0:
@@ -61,20 +63,22 @@ def memory(report: Report, texts: Texts, width: int, ascii_only: bool) -> tuple[
 
 
 def forecast(
-    found: doc.ForecastItem | None, texts: Texts, width: int, ascii_only: bool
+    found: doc.ForecastItem | None, texts: Texts, width: int, blocks: bool
 ) -> list[tuple[Text, Text, Text]] | None:
     """Rows of (name, size, bar): what the phase needs, part by part, against the card; None without a forecast."""
     if found is None:
         return None
-    cells = max(10, width - 50)
+    cells = max(10, min(width, 80) - 50)
     scale = max(found.need.high, found.usable or 0.0)
-    full, light = ("#", "-") if ascii_only else ("█", "░")
+    full, light = ("█", "░") if blocks else ("#", "-")
 
     def bar(low: float, high: float, style: str) -> Text:
+        if width < NARROW:
+            return Text("")
         # the solid end is what is sure, the light one how far it may reach
         sure = round(cells * low / scale)
         more = round(cells * high / scale) - sure
-        return Text(full * sure + light * more or ("." if ascii_only else "▏"), style=style)
+        return Text(full * sure + light * more or "▏", style=style)
 
     rows = []
     for part in found.parts:

@@ -35,6 +35,23 @@ def that_matter(analysis: Analysis, knowledge: Knowledge) -> list[tuple[str, Any
     return rows[:MAX_ROWS]
 
 
+def defaults_of(config: JobConfig, knowledge: Knowledge) -> dict[str, Any]:
+    """What AI Toolkit would take at each path of `config` that the knowledge base knows, were it not given."""
+    settings = {setting.path: setting for setting in knowledge.settings}
+    found: dict[str, Any] = {}
+    for path, value in config.values.items():
+        setting = settings.get(re.sub(r"\[\d+\]", "[]", path))
+        if value.source == "default":
+            found[path] = value.value
+        elif setting is not None:
+            index = re.search(r"\[\d+\]", path)
+            at = (setting.follows or "").replace("[]", index[0] if index else "[]", 1)
+            followed = config.values.get(at)
+            usual = followed.value if followed is not None else setting.default
+            found[path] = [usual] if setting.type == "int_list" and isinstance(usual, int) else usual
+    return found
+
+
 def _later(analysis: Analysis) -> set[str]:
     """Paths that the fixes after the first one change."""
     return {change.path for item in analysis.suggestions[1:] for change in item.changes}

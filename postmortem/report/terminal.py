@@ -5,98 +5,111 @@ Rich lays out and colours; it is given text objects only, never strings with mar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from postmortem.report import encode, outlook, picture
-from postmortem.report.document import RemedyItem, Report
-from postmortem.report.page import Page
-from postmortem.report.texts import Texts, size
+from postmortem.report import encode, outlook, picture, summary
+from postmortem.report.document import EvidenceItem, RemedyItem, Report
+from postmortem.report.page import Page, bullet, head, indented, label, table
+from postmortem.report.texts import Texts
 
 _COLOURS = {"gpu_oom": "bold red", "host_oom": "bold red", "vram_spill": "bold yellow", "not_memory": "bold yellow"}
+_SHOWN_FACTORS = 1
 MAX_FIXES = 6
 MAX_SETTINGS = 5
-MAX_EVIDENCE = 6
-MAX_STEPS = 12
+MAX_EVIDENCE = 3
+_LESS_TELLING = ("bar", "phase", "frame", "consequence")
+"""Evidence of what the verdict's other lines say too, the least telling first."""
 
 
-def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
-    """The report as text of `width` columns."""
-    page = Page(width, colour=colour)
-    for part in _parts(report, texts, page.width, ascii_only):
+def render(report: Report, texts: Texts, *, width: int = 80, colour: bool = False, encoding: str = "utf-8") -> str:
+    """The report as text of `width` columns, in characters that `encoding` has.
+
+    The verdict, its proof and the first fix come first: a screen of 24 lines must show them.
+    """
+    page = Page(width, colour=colour, encoding=encoding)
+    for part in _parts(report, texts, page):
         page.add(part)
+    if report.redacted is not None:
+        page.add(Text("\n" + report.redacted.says, style="dim"))
     return page.text()
 
 
-def _parts(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[RenderableType]:
+def _parts(report: Report, texts: Texts, page: Page) -> list[RenderableType]:
+    width, blocks = page.width, page.blocks
     parts: list[RenderableType] = [*_verdict(report, texts), Text(""), _facts(report, texts)]
-    drawn = picture.memory(report, texts, min(width - 4, 76), ascii_only)
-    if drawn is not None:
-        bar, legend = drawn
-        table = _grid(1)
-        for mark, text in legend:
-            table.add_row(mark, text)
-        parts += [Text(""), _head(texts("section.memory"))]
-        parts += [Padding(bar, (0, 0, 0, 2))] if bar is not None else []
-        parts.append(Padding(table, (0, 0, 0, 3)))
-    parts += _forecast(report, texts, width, ascii_only)
-    if report.settings and report.remedies:
-        parts += [Text(""), _settings(report, texts)]
     if report.failure.evidence:
-        parts += [Text(""), _head(texts("section.evidence")), _evidence(report, texts, width)]
+        parts += [Text(""), head(texts("section.evidence")), _evidence(report, texts, width, page.dots)]
     if report.remedies:
-        parts += [Text(""), _head(texts("section.do"))]
-        for item in report.remedies[:MAX_FIXES]:
-            parts.append(_remedy(item, texts))
-        rest = report.remedies[MAX_FIXES:]
-        if rest:
-            names = Text("  " + texts("word.also") + ": ", style="dim")
-            names.append("; ".join(item.title for item in rest), style="dim")
-            parts.append(Padding(names, (0, 0, 0, 0)))
+        parts += [Text(""), head(texts("section.do"))]
+        parts += [_remedy(item, texts) for item in report.remedies[:MAX_FIXES]]
+        rest = "; ".join(item.title for item in report.remedies[MAX_FIXES:])
+        parts += [indented(Text(f"{texts('word.also')}: {rest}", style="dim"))] if rest else []
     ladder = outlook.ladder_lines(report.ladder, report.card_needed_gib, texts)
     if ladder:
-        parts += [Text(""), _head(texts("forecast.ladder"))]
-        parts += [Padding(Text(line), (0, 0, 0, 2)) for line in ladder]
+        parts += [Text(""), head(texts("forecast.ladder")), *(indented(Text(line)) for line in ladder)]
+    about = [encode.plain(factor.text) for factor in report.failure.factors[_SHOWN_FACTORS:]]
+    about += [encode.plain(line) for line in summary.notes(report, texts)]
+    if about:
+        parts += [Text(""), head(texts("section.about")), *(bullet(line) for line in about)]
+    parts += _memory(report, texts, width, blocks)
+    parts += _forecast(report, texts, width, blocks)
+    if report.settings and report.remedies:
+        parts += [Text(""), *_settings(report, texts, width)]
     if report.will_not_help:
-        parts += [Text(""), _head(texts("section.useless"))]
-        parts += [_bullet(f"{item.name}: {encode.plain(item.why)}") for item in report.will_not_help]
+        parts += [Text(""), head(texts("section.useless"))]
+        parts += [bullet(f"{item.name}: {encode.plain(item.why)}") for item in report.will_not_help]
     if report.capture:
-        parts += [Text(""), _head(texts("section.capture"))]
-        parts += [_bullet(item.text) for item in report.capture]
+        parts += [Text(""), head(texts("section.capture")), *(bullet(item.text) for item in report.capture)]
     if report.warnings:
-        parts += [Text(""), _head(texts("section.warnings"))]
-        parts += [_bullet(_with_line(encode.plain(item.text), item.line, texts)) for item in report.warnings]
-    guides = dict.fromkeys(item.guide.url for item in report.remedies if item.guide.section and item.guide.url)
+        parts += [Text(""), head(texts("section.warnings"))]
+        parts += [bullet(_with_line(encode.plain(item.text), item.line, texts)) for item in report.warnings]
+    return [*parts, *_further(report, texts)]
+
+
+def _further(report: Report, texts: Texts) -> list[RenderableType]:
+    """Where to read on."""
+    parts: list[RenderableType] = [Text("")]
+    guides = summary.guides(report)
     if guides:
         # without the scheme, the longest of these addresses fits a line, and a broken one is of no use
-        parts += [Text(""), _head(texts("section.guide"))]
-        parts += [Text(f"  {url.removeprefix('https://')}", style="dim") for url in guides if url]
+        parts.append(head(texts("section.guide")))
+        parts += [indented(Text(url.removeprefix("https://"), style="dim")) for url in guides]
+        parts.append(Text(""))
     topic = report.failure.class_ or report.failure.kind
-    parts += [
-        Text("") if not guides else Text("", end=""),
-        Text(f"{texts('section.explain')}: postmortem explain {topic}", style="dim"),
-    ]
-    return parts
+    return [*parts, Text(f"{texts('section.explain')}: postmortem explain {topic}", style="dim")]
 
 
-def _forecast(report: Report, texts: Texts, width: int, ascii_only: bool) -> list[RenderableType]:
+def _memory(report: Report, texts: Texts, width: int, blocks: bool) -> list[RenderableType]:
+    """The card's memory when it ran out, as a bar with its legend."""
+    drawn = picture.memory(report, texts, min(width - 4, 76), blocks)
+    if drawn is None:
+        return []
+    bar, legend = drawn
+    made = table("fixed", "text")
+    for mark, text in legend:
+        made.add_row(mark, text)
+    title: list[RenderableType] = [Text(""), head(texts("section.memory"))]
+    return [*title, *([indented(bar)] if bar is not None else []), indented(made, 3)]
+
+
+def _forecast(report: Report, texts: Texts, width: int, blocks: bool) -> list[RenderableType]:
     """What the failing phase needs, drawn against the card; nothing where the card did not run out."""
     if report.failure.kind not in ("gpu_oom", "vram_spill") or not report.remedies:
         return []
-    rows = picture.forecast(report.forecast, texts, width, ascii_only)
+    rows = picture.forecast(report.forecast, texts, width, blocks)
     if rows is None or report.forecast is None:
-        return [Text(""), Text(report.forecast_missing.text, style="dim")] if report.forecast_missing else []
+        missing = report.forecast_missing
+        return [Text(""), Text(encode.plain(missing.text), style="dim")] if missing else []
     title = {"phase": report.forecast.phase, "model": report.forecast.model}
-    table = _grid(None)
-    table.add_column(no_wrap=True)
+    made = table("text", "fixed", "fixed")
     for row in rows:
-        table.add_row(*row)
-    parts: list[RenderableType] = [Text(""), _head(texts("forecast.title", title)), Padding(table, (0, 0, 0, 2))]
-    parts += [Padding(Text(line, style="dim"), (0, 0, 0, 2)) for line in outlook.forecast_notes(report, texts)]
-    return parts
+        made.add_row(*row)
+    parts: list[RenderableType] = [Text(""), head(texts("forecast.title", title)), indented(made)]
+    return [*parts, *(indented(Text(line, style="dim")) for line in outlook.forecast_notes(report, texts))]
 
 
 def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
@@ -105,142 +118,58 @@ def _verdict(report: Report, texts: Texts) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(encode.plain(failure.headline), style=style)]
     if failure.error is not None:
         parts.append(Text(encode.terminal(failure.error, 300)))
-    for factor in failure.factors[:2]:
+    for factor in failure.factors[:_SHOWN_FACTORS]:
         parts.append(Text(encode.plain(factor.text)))
     if failure.kind == "unknown" and report.run.outcome == "incomplete" and not failure.factors:
         parts.append(Text(texts("headline.more.incomplete")))
-    confidence = texts(f"word.confidence.{failure.confidence}")
-    parts.append(Text(f"{texts('section.confidence')}: {confidence}", style="dim"))
     return parts
 
 
 def _facts(report: Report, texts: Texts) -> RenderableType:
-    table = _grid(8)
+    made = table("fixed", "text")
     run = report.run
-    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family, trainer_line(report, texts)]
-    if report.input.attempts > 1:
-        names.append(texts("word.attempt_of", {"attempt": report.input.attempt, "attempts": report.input.attempts}))
-    table.add_row(
-        _label(texts("section.run")), Text(" · ".join(name for name in names if name) or texts("word.log_does_not_say"))
-    )
-    table.add_row(_label(texts(when_label(report))), Text(when(report, texts)))
-    card = card_line(report, texts)
-    if card:
-        table.add_row(_label(texts("section.card")), Text(card))
-    safe = safe_line(report, texts)
-    if safe:
-        table.add_row(_label(texts("section.safe")), Text(safe))
-    for factor in report.failure.factors[2:5]:
-        table.add_row(_label(texts("section.note")), Text(encode.plain(factor.text)))
-    for line in note_lines(report, texts):
-        table.add_row(_label(texts("section.note")), Text(line))
-    return table
+    names = [encode.terminal(run.job_name, 60) if run.job_name else None, run.family]
+    names += [summary.trainer(report, texts), summary.attempt_of(report, texts)]
+    safe = summary.safe(report, texts)
+    rows = [
+        ("section.run", " · ".join(name for name in names if name) or texts("word.log_does_not_say")),
+        (summary.when_label(report), summary.when(report, texts)),
+        ("section.card", summary.card(report, texts)),
+        ("section.safe", encode.plain(safe) if safe else None),
+        ("section.confidence", texts(f"word.confidence.{report.failure.confidence}")),
+    ]
+    for key, shown in rows:
+        if shown:
+            made.add_row(label(texts(key)), Text(shown))
+    return made
 
 
-def trainer_line(report: Report, texts: Texts) -> str | None:
-    """The program, with the dates between which its version lies where the log tells."""
-    dated = report.run.dated
-    if dated is None:
-        return report.run.trainer
-    if dated.from_ is None or dated.until is None:
-        key = "word.dated_until" if dated.from_ is None else "word.dated_since"
-    else:
-        key = "word.dated_day" if dated.from_ == dated.until else "word.dated"
-    return texts(key, {"since": dated.from_, "until": dated.until})
+def _settings(report: Report, texts: Texts, width: int) -> list[RenderableType]:
+    title = head(texts("section.settings"))
+    rows = [
+        (
+            row.path,
+            encode.value(row.value)[:60] + (f"  ← {texts('word.the_cause')}" if row.first_fix else ""),
+            encode.plain(summary.origin(row.source, row.line, texts)),
+            "bold" if row.first_fix else "",
+        )
+        for row in report.settings[:MAX_SETTINGS]
+    ]
+    if width < picture.NARROW:
+        return [
+            title,
+            *(indented(Text(f"{path}: {value} ({where})", style=style)) for path, value, where, style in rows),
+        ]
+    made = table("fixed", "text", "fixed")
+    made.add_row(title, Text(""), Text(texts("section.from"), style="dim"))
+    for path, value, where, style in rows:
+        made.add_row(Text("  " + path), Text(value, style=style), Text(where, style="dim"))
+    return [made]
 
 
-def note_lines(report: Report, texts: Texts) -> list[str]:
-    """What else the reader wants to know of the run: suspects, skipped steps, where a resume had started."""
-    lines = [encode.plain(item) for item in report.skips.says] if report.skips else []
-    if report.pace.total_s and report.pace.phases:
-        named = [f"{texts(f'phase.{item.phase}.title')} {_clock(item.seconds)}" for item in report.pace.phases]
-        lines.append(texts("word.took", {"whole": _clock(report.pace.total_s), "phases": ", ".join(named)}))
-    steps = [event.step for event in report.oom_events if event.caught and event.phase == "training_step"]
-    known = [str(step) for step in steps if step is not None]
-    if known and len(steps) > 1:
-        shown = ", ".join(known[:MAX_STEPS]) + (" …" if len(known) > MAX_STEPS else "")
-        lines.append(texts("word.skipped_steps", {"steps": shown}))
-    if report.run.start_step and report.run.outcome in ("failed", "killed"):
-        lines.append(texts("word.resumed", {"step": report.run.start_step}))
-    return lines
-
-
-def safe_line(report: Report, texts: Texts) -> str | None:
-    """What of a run that did not come to its end is not lost; None where nothing can be said, or need not be."""
-    run = report.run
-    if run.outcome not in ("failed", "killed", "incomplete", "stopped") or run.safe_source is None:
-        return None
-    what = "bare" if run.safe_checkpoint is None else "final" if run.safe_step is None else "step"
-    key = "word.safe.nothing" if run.safe_source == "nothing" else f"word.safe.{run.safe_source}_{what}"
-    return texts(key, {"step": run.safe_step, "name": run.safe_checkpoint})
-
-
-def _clock(seconds: float) -> str:
-    """``H:MM:SS``."""
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-
-
-def when_label(report: Report) -> str:
-    """Which label the line of `when` carries."""
-    return "section.died" if report.run.outcome in ("failed", "killed") else "section.ended"
-
-
-def when(report: Report, texts: Texts) -> str:
-    """At which step, in which phase, how it ended."""
-    failure, run = report.failure, report.run
-    parts: list[str] = [texts(f"word.outcome.{run.outcome}")]
-    stepping = failure.phase in ("training_step", "mid_sampling", "saving", "validation")
-    died = run.outcome in ("failed", "killed")
-    if failure.kind == "vram_spill":
-        key = "word.slow_from"
-    elif died or failure.kind not in ("gpu_oom", "host_oom"):
-        key = "word.step_of" if run.total_steps else "word.step"
-    else:
-        key = "word.first_skip"
-    if failure.step is not None and stepping:
-        parts.append(texts(key, {"step": failure.step, "total": run.total_steps}))
-    if failure.phase != "unknown" and failure.kind != "none":
-        parts.append(texts(f"phase.{failure.phase}.title"))
-    if failure.resource:
-        parts.append(texts(f"word.resource.{failure.resource}"))
-    return " · ".join(parts)
-
-
-def card_line(report: Report, texts: Texts) -> str | None:
-    """The card's size as sold, and as torch sees it."""
-    total = report.memory.gpu_total
-    if total is None:
-        return None
-    from postmortem.vram import card_class_gib
-
-    sold = card_class_gib(total)
-    name = texts("word.card_class", {"size": sold}) + ", " if sold else ""
-    return f"{name}{texts('memory.capacity')} {size(total)}"
-
-
-def _settings(report: Report, texts: Texts) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_column(no_wrap=True)
-    table.add_row(_head(texts("section.settings")), Text(""), Text(texts("section.from"), style="dim"))
-    for row in report.settings[:MAX_SETTINGS]:
-        mark = f"  ← {texts('word.the_cause')}" if row.first_fix else ""
-        value = Text(encode.value(row.value)[:60] + mark, style="bold" if row.first_fix else "")
-        table.add_row(Text("  " + row.path), value, Text(origin(row.source.reveal(), row.line, texts), style="dim"))
-    return table
-
-
-def origin(source: str, line: int | None, texts: Texts) -> str:
-    """Where a setting comes from."""
-    name = texts("word.default") if source == "default" else source[:24]
-    return f"{name}, {texts('section.line')} {line}" if line else name
-
-
-def _evidence(report: Report, texts: Texts, width: int) -> RenderableType:
+def _evidence(report: Report, texts: Texts, width: int, dots: str) -> RenderableType:
     """One row a line, cut to the width: whole lines are in the Markdown and the JSON."""
-    items = report.failure.evidence[:MAX_EVIDENCE]
+    items = _chosen(report.failure.evidence)
     several = len({item.source.reveal() for item in report.failure.evidence}) > 1
     places = [f"{encode.terminal(item.source, 24)}:{item.line}" if several else str(item.line) for item in items]
     margin = max((cell_len(place) for place in places), default=0) + 2
@@ -248,55 +177,44 @@ def _evidence(report: Report, texts: Texts, width: int) -> RenderableType:
     for place, item in zip(places, items):
         says = f" ({item.says})"
         shown = encode.terminal(item.text, 400).strip()
-        room = max(20, width - margin - 2 - cell_len(says))
+        room = width - margin - 2 - cell_len(says)
+        if room < 20:  # what it proves goes on a line of its own
+            says, room = f"\n{' ' * (margin + 1)}({item.says})", max(10, width - margin - 2)
         if cell_len(shown) > room:
-            shown = set_cell_size(shown, room - 1).rstrip() + "…"
-        row = Text(" " * (margin - cell_len(place)) + place + " ", style="dim", no_wrap=True)
-        row.append(shown, style="not dim")
+            shown = set_cell_size(shown, room - len(dots)).rstrip() + dots
+        row = Text(" " * (margin - cell_len(place)) + place + " ", style="dim")
+        row.append(shown.replace(" ", "\u00a0"), style="not dim")
         row.append(says)
         rows.append(row)
     return Group(*rows)
 
 
+def _chosen(items: Sequence[EvidenceItem]) -> list[EvidenceItem]:
+    """At most `MAX_EVIDENCE`: of those that say the same the first and the last, then without the less telling ones."""
+    kept = list(items)
+    while len(kept) > MAX_EVIDENCE:
+        said = [item.what for item in kept]
+        least = [at for at in range(len(said)) if said[at] in said[:at] and said[at] in said[at + 1 :]]
+        least += [said.index(what) for what in _LESS_TELLING if what in said]
+        kept.pop(least[0] if least else len(kept) // 2)
+    return kept
+
+
 def _remedy(item: RemedyItem, texts: Texts) -> RenderableType:
-    head = Text(f"{item.rank}. {item.title}", style="bold")
+    title = bullet(item.title, f"{item.rank}.", "bold", text_style="bold")
     body: list[RenderableType] = []
     for change in item.changes[:6]:
         body.append(Text(f"{change.path}: {encode.value(change.from_)} → {encode.value(change.to)}", style="cyan"))
+    body.append(Text(f"{texts('section.ui')}: {item.ui}", style="dim"))
     body.append(Text(encode.plain(item.why)))
     effect = outlook.effect(item, texts)
     if effect:
         body.append(Text(effect, style="green" if item.fits == "fits" else ""))
-    where = Text(f"{texts('section.ui')}: {item.ui}", style="dim")
-    body.append(where)
     section = (item.guide.section or "").replace(" ", "\u00a0").replace(",\u00a0", ", ")
     guide = f" · {texts('section.guide')} {section}" if section else ""
     body.append(Text(f"{texts('section.cost')}: {item.cost}{guide}", style="dim"))
-    return Group(Padding(head, (0, 0, 0, 1)), Padding(Group(*body), (0, 0, 0, 4)))
+    return Group(title, indented(Group(*body), 4))
 
 
 def _with_line(text: str, line: int | None, texts: Texts) -> str:
     return f"{text} ({texts('section.line')} {line})" if line else text
-
-
-def _grid(label: int | None) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(width=label, no_wrap=True)
-    table.add_column(overflow="fold")
-    return table
-
-
-def _label(text: str) -> Text:
-    return Text(text, style="dim")
-
-
-def _head(text: str) -> Text:
-    return Text(text, style="bold underline")
-
-
-def _bullet(text: str) -> RenderableType:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(width=3, justify="right")
-    table.add_column(overflow="fold")
-    table.add_row(Text("-"), Text(text))
-    return table

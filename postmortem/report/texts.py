@@ -11,6 +11,8 @@ from postmortem.text import LogText, Words
 
 FALLBACK = "en"
 _PLACE = re.compile(r"\{([\w.]+)\}")
+_NUMBER = re.compile(r"\{([\w.]+)\?([^{}|]*)\|([^{}|]*)\}")
+"""``{count?batch|batches}``: the word for one, and for any other number."""
 
 
 class Texts:
@@ -34,6 +36,8 @@ class Texts:
         found = self._texts.get(key) or self._fallback.get(key)
         if found is None:
             found = default if default is not None else key
+        if "?" in found:
+            found = _NUMBER.sub(lambda hit: hit[2] if (values or {}).get(hit[1]) == 1 else hit[3], found)
         parts: list[str | LogText] = []
         at = 0
         for place in _PLACE.finditer(found):
@@ -49,6 +53,10 @@ class Texts:
             return self(f"regression.{value}.{name.removeprefix('regression.')}")
         if name in ("regression.program", "program"):
             return self(f"word.program.{value}")
+        if name == "hours":
+            return self(
+                "word.hours" if value >= 1 else "word.minutes", {"count": value if value >= 1 else round(value * 60)}
+            )
         if name.startswith("memory."):
             return size(value)
         if name in ("phase", "resource", "outcome") and isinstance(value, str):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from postmortem.model import BarSpan, Place, Stamp
 from postmortem.text import LogText
 
@@ -74,7 +76,7 @@ class Fold:
     def _reset(self, place: Place) -> None:
         self._source = place.source
         self._place = place
-        self._last = (place.line, place.offset)
+        self._last = (place.line, place.offset, place.end)
         self._first_n = self.n if self.n is not None else 0
         self._draws = 0
         self._unproven: list[tuple[int, int]] = []
@@ -82,16 +84,16 @@ class Fold:
         self._first_raw = b""
         self._stride = 1
 
-    def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int) -> None:
+    def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int, end: int = 0) -> None:
         """Take in one draw of the bar at count `n`."""
         if self._doubled is not False and self._is_twin(n, elapsed, postfix):
             return
         if not self._draws:
-            self._place = Place(line, offset, self._source)
+            self._place = Place(line, offset, self._source, None, end)
             self._first_n = n
             self._first_raw = self.raw
         self._draws += 1
-        self._last = (line, offset)
+        self._last = (line, offset, end)
         previous = self.n
         if previous is None:
             self._start_n = n
@@ -155,12 +157,13 @@ class Fold:
         end = (self.n, self._elapsed, self._last[0], self.raw)
         if not samples or samples[-1] != end:
             samples = [*samples, end]
-        last = Place(*self._last, self._source, stamp(self.raw))
+        line, offset, behind = self._last
+        last = Place(line, offset, self._source, stamp(self.raw), behind)
         # a bar whose last draw has no time is not stamped draw by draw either
         walls = [stamp(raw) for *_, raw in samples] if last.stamp is not None else []
         postfix = (self._postfix or b"").decode("utf-8", "replace").lstrip(", ")
         span = BarSpan(
-            place=Place(self._place.line, self._place.offset, self._source, stamp(self._first_raw)),
+            place=msgspec.structs.replace(self._place, stamp=stamp(self._first_raw)),
             last_place=last,
             description=LogText(self.description),
             total=self.total,

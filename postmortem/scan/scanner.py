@@ -138,9 +138,8 @@ class Scanner:
 
     def _text(self, piece: Text, entries: set[Compiled] | None) -> None:
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
-        place = Place(
-            piece.line, piece.offset, self._source, stamp_of(text, self._lexicon) if entries is not None else None
-        )
+        stamp = stamp_of(text, self._lexicon) if entries is not None else None
+        place = Place(piece.line, piece.offset, self._source, stamp, piece.end)
         if self._dump.offer(text, place):
             if self._dump.ready is not None:
                 self._add(self._dump.take())
@@ -253,10 +252,10 @@ class Scanner:
             self._add(done)
 
     def _draw(self, piece: Draw) -> None:
-        raw_name, raw_n, raw_total, elapsed, postfix, line, offset = piece
+        raw_name, raw_n, raw_total, elapsed, postfix, line, offset, end = piece
         name, event, phase = self._names.get(raw_name) or self._name(raw_name)
         if event == ECHO:
-            self._text(Text(raw_name.strip(), line, offset), set(self._lexicon.echoes))
+            self._text(Text(raw_name.strip(), line, offset, 0), set(self._lexicon.echoes))
             return
         total = int(raw_total)
         n = int(raw_n)
@@ -265,11 +264,12 @@ class Scanner:
             if fold is not None:
                 self._end_bar()
                 self._single = self._single or fold.single
-            fold = self._fold = self._resume_fold(name, total, n, Place(line, offset, self._source), event, phase)
+            place = Place(line, offset, self._source)
+            fold = self._fold = self._resume_fold(name, total, n, place, event, phase)
         if raw_name[:1] == b"\r":
             fold.redrawn = True
         fold.raw = raw_name
-        fold.draw(n, elapsed, postfix, line, offset)
+        fold.draw(n, elapsed, postfix, line, offset, end)
 
     def _resume_fold(self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None) -> Fold:
         """The main bar goes on after a preview's bar came between: its state must too."""

@@ -22,15 +22,16 @@ _CUT = re.compile(rb"[\r\n]+")
 
 
 class Text(msgspec.Struct, frozen=True):
-    """A piece of text between cuts and bars."""
+    """A piece of text between cuts and bars; `offset` and `end` are its bytes in the whole (0 where not known)."""
 
     raw: bytes
     line: int
     offset: int
+    end: int
 
 
-Draw = tuple[bytes, bytes, bytes, bytes, bytes, int, int]
-"""One drawn bar: description (with the carriage return that redrew it), n, total, elapsed, postfix, line, offset.
+Draw = tuple[bytes, bytes, bytes, bytes, bytes, int, int, int]
+"""One drawn bar: description (with the carriage return that redrew it), n, total, elapsed, postfix, line, offset, end.
 
 A plain tuple: there are millions.
 """
@@ -83,8 +84,15 @@ class Cutter:
         self.bytes += len(data)
         self._line += data.count(b"\n")
         self._ended_with_newline = data.endswith(b"\n")
-        for joined, line, offset in logical_lines(data, breaks):
-            yield from self._pieces(joined, 0, len(joined), line, offset)
+        for logical in logical_lines(data, breaks):
+            for piece in self._pieces(logical.joined, 0, len(logical.joined), logical.line, 0):
+                start, end = (
+                    logical.span(piece.offset, piece.end) if isinstance(piece, Text) else logical.span(*piece[6:])
+                )
+                if isinstance(piece, Text):
+                    yield Text(piece.raw, piece.line, start, end)
+                else:
+                    yield (*piece[:6], start, end)
 
     def _keep(self, piece: bytes) -> None:
         """Hold an unfinished segment, but only as much of it as will ever be read."""
@@ -123,10 +131,11 @@ class Cutter:
             for found in self._bar.finditer(block, start, end):
                 first, last = found.span()
                 name = block[at:first]
+                begin = at
                 if name[:1] == b"\r" and name.find(b"\r", 1) == -1:
-                    segment = at + 1
+                    begin = segment = at + 1
                 elif b"\r" in name:
-                    segment = at + name.rfind(b"\r") + 1
+                    begin = segment = at + name.rfind(b"\r") + 1
                     yield from self._texts(block, at, segment, line, base)
                     name = block[segment - 1 : first]
                 if last - segment > MAX_READ:
@@ -136,7 +145,7 @@ class Cutter:
                 if n is None:
                     names = next(names for names in self._others if found[names[0]] is not None)
                     n, total, elapsed, postfix = found.group(*names)
-                yield name, n, total, elapsed, postfix, line, base + first
+                yield name, n, total, elapsed, postfix, line, base + begin, base + last
                 at = last
         if at < end:
             yield from self._texts(block, at, end, line, base)
@@ -148,7 +157,7 @@ class Cutter:
                 self.cut_long += 1
             part = block[start : min(end, start + MAX_TEXT)]
             if part.strip():
-                yield Text(part, line, base + start)
+                yield Text(part, line, base + start, base + start + len(part))
             return
         while start < end:
             cut = block.find(b"\r", start, end)

@@ -8,6 +8,7 @@ the next word would not have fitted, and frames and bars are torn.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 
@@ -130,47 +131,75 @@ def width_of(head: bytes) -> int | None:
     return widest if full >= _MOST * nearly or torn >= max(3, _TORN * full) else None
 
 
-def logical_lines(data: bytes, breaks: Breaks) -> Iterator[tuple[bytes, int, int]]:
-    """The lines as they were before they were broken: bytes, first physical line (from 1), byte offset."""
+class Logical(msgspec.Struct):
+    """A line as it was before it was broken, and its first physical line (from 1).
+
+    `starts` are the bytes of `joined` at which a physical line's part starts, `offsets` where that stands in the text.
+    """
+
+    joined: bytes
+    line: int
+    starts: list[int]
+    offsets: list[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where the bytes from `start` to `end` of `joined` stand in the text that was broken."""
+        return self._at(start), self._at(max(start, end - 1)) + 1
+
+    def _at(self, position: int) -> int:
+        part = bisect_right(self.starts, position) - 1
+        return self.offsets[part] + position - self.starts[part]
+
+
+def logical_lines(data: bytes, breaks: Breaks) -> Iterator[Logical]:
+    """The lines as they were before they were broken."""
     if breaks.at_words:
         yield from _joined_words(data, breaks.width)
         return
     width = breaks.width
-    parts: list[bytes] = []
-    first = offset = at = size = 0
+    open_line = Logical(b"", 0, [], [])
+    at = 0
     for number, raw in enumerate(data.split(b"\n"), start=1):
         line = raw.rstrip(b"\r")
-        if not size:
-            first, offset = number, at
+        open_line = _with_part(open_line, number, line, at)
         at += len(raw) + 1
-        parts.append(line)
-        size += len(line)
-        if _length(line) != width or size >= MAX_JOINED:
-            if size:
-                yield b"".join(parts), first, offset
-            parts, size = [], 0
-    if size:
-        yield b"".join(parts), first, offset
+        if _length(line) != width or len(open_line.joined) >= MAX_JOINED:
+            if open_line.joined:
+                yield open_line
+            open_line = Logical(b"", 0, [], [])
+    if open_line.joined:
+        yield open_line
 
 
-def _joined_words(data: bytes, width: int) -> Iterator[tuple[bytes, int, int]]:
-    parts: list[bytes] = []
-    first = offset = at = size = 0
+def _joined_words(data: bytes, width: int) -> Iterator[Logical]:
+    open_line: Logical | None = None
+    at = 0
     last = b""
     for number, raw in enumerate(data.split(b"\n"), start=1):
         line = raw.rstrip()
-        if parts and size < MAX_JOINED and not line.startswith(b" ") and _goes_on(last, line, width):
+        goes_on = open_line is not None and len(open_line.joined) < MAX_JOINED
+        if open_line is not None and goes_on and not line.startswith(b" ") and _goes_on(last, line, width):
             # some programs break behind a hyphen too
-            parts.append(line if re.search(rb"\w-$", last) else b" " + line)
+            hyphen = re.search(rb"\w-$", last) is not None
+            open_line = _with_part(open_line, number, line if hyphen else b" " + line, at if hyphen else at - 1)
         else:
-            if parts:
-                yield b"".join(parts), first, offset
-            parts, size, first, offset = [line], 0, number, at
-        size += len(line)
+            if open_line is not None:
+                yield open_line
+            open_line = _with_part(Logical(b"", 0, [], []), number, line, at)
         at += len(raw) + 1
         last = line
-    if parts:
-        yield b"".join(parts), first, offset
+    if open_line is not None:
+        yield open_line
+
+
+def _with_part(so_far: Logical, number: int, part: bytes, offset: int) -> Logical:
+    """`so_far` with one more physical line, the `number`-th, which stands at `offset`."""
+    if not so_far.joined:
+        return Logical(part, number, [0], [offset])
+    so_far.starts.append(len(so_far.joined))
+    so_far.offsets.append(offset)
+    so_far.joined += part
+    return so_far
 
 
 def _length(line: bytes) -> int:

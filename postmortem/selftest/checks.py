@@ -11,6 +11,7 @@ from postmortem.diagnosis.conditions import ConditionError, parse
 from postmortem.drift.compare import toolkit_wordings
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern, Remedy
 from postmortem.model import Place
+from postmortem.report.redact.shapes import KeptLists, Shape
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
 from postmortem.text import strip_escapes
@@ -23,6 +24,7 @@ def problems(knowledge: Knowledge) -> list[str]:
     """All that is wrong with the knowledge base, a line each; empty when it holds."""
     found = [
         *_compile(knowledge),
+        *_redactions(knowledge),
         *_examples(knowledge),
         *_conditions(knowledge),
         *_sources(knowledge),
@@ -39,14 +41,25 @@ def _compile(knowledge: Knowledge) -> Iterator[str]:
                 regex.compile(source)
             except regex.error as error:
                 yield f"{pattern.id}: {name}: not an expression: {error}"
-    for redaction in knowledge.redactions:
-        expression = regex.compile(redaction.regex)
-        for example in redaction.examples.match:
-            if not expression.search(example):
-                yield f"{redaction.id}: does not hide anything in its example: {example[:80]}"
-        for example in redaction.examples.no_match:
-            if expression.search(example):
-                yield f"{redaction.id}: hides what it must not: {example[:80]}"
+
+
+def _redactions(knowledge: Knowledge) -> Iterator[str]:
+    """Each entry must hide something in each of its examples, alone, and nothing in those that must not match."""
+    kept = KeptLists(knowledge)
+    lists = {item.id for item in knowledge.kept_words}
+    for rank, entry in enumerate(knowledge.redactions):
+        shape = Shape(entry, rank, kept)
+        for example in entry.examples.match:
+            if not shape.may(example.lower()) or not any(True for _ in shape.spans(example)):
+                yield f"{entry.id}: does not hide anything in its example: {example[:80]}"
+        for example in entry.examples.no_match:
+            if any(True for _ in shape.spans(example)):
+                yield f"{entry.id}: hides what it must not: {example[:80]}"
+    keeping = [*((entry.id, entry.keep) for entry in knowledge.redactions)]
+    keeping += [(entry.id, entry.keep) for entry in knowledge.private_settings]
+    for owner, names in keeping:
+        for name in set(names) - lists:
+            yield f"{owner}: keeps {name}, which is no list of kept words"
 
 
 def _examples(knowledge: Knowledge) -> Iterator[str]:
@@ -171,6 +184,7 @@ def _sources(knowledge: Knowledge) -> Iterator[str]:
     groups = (
         *(knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes),
         *(knowledge.datings, knowledge.regressions, knowledge.variables, knowledge.risks, knowledge.first_tries),
+        *(knowledge.redactions, knowledge.private_settings, knowledge.kept_words),
     )
     for entries in groups:
         for entry in entries:
@@ -195,7 +209,7 @@ def _seen(knowledge: Knowledge) -> Iterator[str]:
             yield f"{name}: seen until before it was seen from"
 
 
-def _needed(knowledge: Knowledge) -> Iterator[str]:
+def needed_texts(knowledge: Knowledge) -> Iterator[str]:
     """The text keys that entries must have in every language."""
     for pattern in knowledge.patterns:
         if pattern.role in STATEMENTS:
@@ -233,7 +247,7 @@ def _texts(knowledge: Knowledge) -> Iterator[str]:
         if lang not in knowledge.texts:
             yield f"text/{lang}: missing"
     languages = knowledge.texts
-    every = {key for texts in languages.values() for key in texts} | set(_needed(knowledge))
+    every = {key for texts in languages.values() for key in texts} | set(needed_texts(knowledge))
     for lang, texts in languages.items():
         for key in sorted(every - set(texts)):
             yield f"text/{lang}: {key} is missing"

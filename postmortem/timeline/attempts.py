@@ -99,6 +99,7 @@ def _attempt(
         last_saved=_path(next(_all(items[::-1], "saved_checkpoint"), None)),
         resumed_from=_path(_first(items, "resume_from")),
         job_id=_job_id(items),
+        stretches=rates.stretches(main),
         step_times=slow if slow is not None and slow.lasting else None,
         slow_stretch=slow if slow is not None and not slow.lasting else None,
         buffered=placement.buffered,
@@ -256,7 +257,8 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
             if stale and phase in ("saving", "mid_sampling"):
                 phase = "training_step"
             told = phase
-            yield Stage(item.place, phase, item.event or "status", item.text, step if step is not None else count)
+            at = step if step is not None else count
+            yield Stage(item.place, phase, item.event or "status", item.text, at, pattern=item.pattern)
 
 
 def _sample_steps(stages: Sequence[Stage], main: Sequence[BarSpan], *, lags: bool) -> tuple[int, ...]:

@@ -142,6 +142,7 @@ def _shown_by_the_bar(
             resource="vram",
             implied=True,
             text=last.description,
+            by_bar=True,
         )
 
 

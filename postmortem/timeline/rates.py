@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from postmortem.model import BarSpan, Place, StepTimes
+from postmortem.model import BarSpan, Place, StepTimes, Stretch
 from postmortem.text import LogText
 
 COLLAPSE = 4.0
@@ -23,6 +23,9 @@ MIN_SECONDS = 120.0
 MIN_STEPS_BEFORE = 5
 MIN_STEPS_AFTER = 3
 MAX_POINTS = 240
+MAX_STRETCHES = 200
+APART_S = 20.0
+"""Seconds between draws whose distance is measured for the line of step times."""
 
 _Point = tuple[int, float, Place, BarSpan]
 
@@ -40,18 +43,38 @@ def step_times(spans: Sequence[BarSpan]) -> StepTimes | None:
     Lasting means: every stretch after the change, to the end, is slower than the median before it by COLLAPSE (or
     SLOWER, where enough steps show it). One that passed is given where it cost WHILE_S or more.
     """
+    points = _points(spans)
+    return _collapse(_thin(points)) if points else None
+
+
+def stretches(spans: Sequence[BarSpan]) -> tuple[Stretch, ...]:
+    """How long the steps took, by stretches of APART_S at least, since the bar's clock has whole seconds."""
+    found: list[Stretch] = []
+    kept: list[_Point] = []
+    for point in _points(spans):
+        if not kept or point[1] >= kept[-1][1] + APART_S:
+            kept.append(point)
+    stride = -(-len(kept) // MAX_STRETCHES)
+    kept = kept if stride < 2 else [*kept[:-1:stride], kept[-1]]
+    for (n0, t0, _, _), (n1, t1, _, _) in pairwise(kept):
+        if n1 > n0 and t1 > t0:
+            found.append(Stretch(n0, n1 - 1, (t1 - t0) / (n1 - n0)))
+    return tuple(found)
+
+
+def _points(spans: Sequence[BarSpan]) -> list[_Point]:
+    """The draws that show a finished step, and the start before them."""
     points: list[_Point] = []
     for span in spans:
         for n, clock, line in span.samples:
             # a finished step is drawn twice at one moment; the first draw has the count that took that long
             if not points or (n > points[-1][0] and clock > points[-1][1]):
                 points.append((n, clock, Place(line, span.place.offset, span.place.source), span))
-    if not points:
-        return None
-    n, clock, place, span = points[0]
-    if n > span.start_n or clock > 0:
-        points.insert(0, (0 if span.start_n == n else span.start_n, 0.0, place, span))
-    return _collapse(_thin(points))
+    if points:
+        n, clock, place, span = points[0]
+        if n > span.start_n or clock > 0:
+            points.insert(0, (0 if span.start_n == n else span.start_n, 0.0, place, span))
+    return points
 
 
 def _thin(points: list[_Point]) -> list[_Point]:

@@ -47,5 +47,5 @@ def test_nothing_of_a_config_acts_on_a_terminal_or_in_json() -> None:
 
 
 def test_ascii_only_has_no_block_characters() -> None:
-    shown = terminal.render(checked(config(), gpu_gib=24), Texts(BASE, "en"), ascii_only=True)
+    shown = terminal.render(checked(config(), gpu_gib=24), Texts(BASE, "en"), encoding="ascii")
     assert not set(shown) & set("█░▏")

@@ -74,7 +74,7 @@ def test_a_ticket_is_written_in_korean_and_redacted(logs: tuple[str, str], tmp_p
     target = tmp_path / "ticket.md"
     done = postmortem("compare", *logs, "--format", "markdown", "--lang", "ko", "-o", str(target))
     assert (done.returncode, done.stdout) == (0, b"")
-    assert target.read_text(encoding="utf-8").startswith("**확인됨")
+    assert target.read_text(encoding="utf-8").startswith("### 확인됨")
 
 
 @pytest.mark.parametrize(

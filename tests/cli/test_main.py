@@ -135,6 +135,12 @@ def test_a_database_that_the_user_names_must_be_one(log: Path, tmp_path: Path) -
         ["--no-such-option"],
         ["--attempt", "zwei"],
         ["--patterns", "/none"],
+        ["--flavor", "jira"],
+        ["--max-chars", "2000"],
+        ["--format", "json", "--flavor", "plain"],
+        ["--format", "markdown", "--flavor", "html"],
+        ["--format", "markdown", "--max-chars", "1199"],
+        ["--format", "markdown", "--max-chars", "-1"],
     ],
 )
 def test_bad_usage_is_status_2_and_one_line(log: Path, arguments: list[str]) -> None:
@@ -146,9 +152,19 @@ def test_output_is_written_whole_or_not_at_all(log: Path, tmp_path: Path) -> Non
     target = tmp_path / "report.md"
     done = postmortem(str(log), "--format", "markdown", "-o", str(target))
     assert (done.returncode, done.stdout) == (1, b"")
-    assert target.read_text(encoding="utf-8").startswith("**GPU out of memory")
+    assert target.read_text(encoding="utf-8").startswith("### GPU out of memory")
     assert postmortem(str(log), "-o", str(tmp_path / "none" / "x")).returncode == 3
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["report.md", "run.log"]
+
+
+@pytest.mark.parametrize(
+    ("flavor", "start"), [("github", "### "), ("discord", "### "), ("jira", "h3. "), ("plain", "GPU out")]
+)
+def test_a_ticket_in_each_flavor(log: Path, flavor: str, start: str) -> None:
+    done = postmortem(str(log), "--format", "markdown", "--flavor", flavor, "--max-chars", "2000")
+    assert done.returncode == 1
+    assert done.stdout.decode().startswith(start)
+    assert len(done.stdout.decode()) <= 2000
 
 
 def test_no_colour_unless_asked_and_never_an_escape_from_the_log(tmp_path: Path) -> None:
@@ -290,3 +306,25 @@ def test_the_size_of_a_card_is_a_number(tmp_path: Path) -> None:
             [sys.executable, "-m", "postmortem", command, str(log), "--gpu", "nan"], capture_output=True, text=True
         )
         assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_page_hides_names_unless_told_not_to(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(log.read_text(encoding="utf-8").replace("/data/mugs", "/home/jane_doe/mugs"), encoding="utf-8")
+    page = postmortem(str(path), "--format", "html").stdout.decode()
+    assert page.startswith("<!doctype html>") and page.endswith("</html>\n")
+    assert "jane_doe" not in page
+    assert "jane_doe" in postmortem(str(path), "--format", "html", "--no-redact").stdout.decode()
+    refused = postmortem("compare", str(path), str(path), "--format", "html")
+    assert (refused.returncode, refused.stdout) == (2, b"")
+
+
+def test_templates_are_loaded_for_pages_only(log: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['postmortem', sys.argv[1], '--format', 'markdown']\n"
+        "from postmortem.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print('jinja2' in sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(log)], capture_output=True, check=True, timeout=60)
+    assert done.stderr.decode().splitlines()[-1] == "False"

@@ -15,11 +15,14 @@ from rich.cells import cell_len
 from postmortem.compare import Comparison, build, json_, markdown, terminal
 from postmortem.knowledge.schema import Knowledge
 from postmortem.pipeline import Analysis, Source, analyse_each
-from postmortem.report.encode import markdown_words
+from postmortem.report.encode_ticket import length
+from postmortem.report.encode_ticket import markdown as in_markdown
 from postmortem.report.redact import redact
 from postmortem.report.texts import Texts
 from postmortem.scan import Lexicon
 from postmortem.text import LogText, Words
+from tests.report.tickets import ACTING, HARMLESS, balanced, dressed, parsed, shape, spoken
+from tests.report.tickets import HOSTILE as HOSTILE_TEXTS
 from tests.simulate import buckets, config, finished, head, training
 
 ABORTS = {0, 1, 2, 3}
@@ -181,7 +184,7 @@ def test_a_change_that_carried_the_run_further_has_helped(compare: Any) -> None:
     found = compare(log(ABORTS, **OFF), log({20}))
     assert found.conclusion.id == "later"
     assert ids(found.helped) == ["gradient_checkpointing"]
-    assert "`" not in markdown_words(found.conclusion.text)
+    assert "`" not in in_markdown(found.conclusion.text)
 
 
 def test_a_preview_that_was_left_out_is_not_shown_to_fit(compare: Any) -> None:
@@ -223,6 +226,30 @@ def test_every_format_is_whole_and_harmless(compare: Any, knowledge: Knowledge, 
     assert not [token for token in tokens if token.type == "html_block"]
     assert not [child for child in inline if child.type in ("html_inline", "image", "link_open")]
     assert "history" in json.loads(json_.render(found))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE_TEXTS)
+def test_hostile_text_changes_no_token_of_the_ticket(compare: Any, knowledge: Knowledge, hostile: str) -> None:
+    found = compare(log(ABORTS, **OFF), log(ABORTS), log(datasets__resolution=[512]))
+    texts = Texts(knowledge, "en")
+    tame, wild = (
+        parsed(markdown.render(dressed(found, text), texts, max_chars=0)) for text in (HARMLESS, hostile[:200])
+    )
+    assert shape(wild) == shape(tame)
+    assert not [run for run in spoken(wild) if ACTING.search(run)]
+
+
+@pytest.mark.parametrize("hostile", ["`" * 200, "😀" * 200, "\\" * 200, "x"])
+@pytest.mark.parametrize("flavor", ["github", "discord", "jira", "plain"])
+@pytest.mark.parametrize("most", [1200, 2000, 3000])
+def test_a_ticket_fits_its_budget(compare: Any, knowledge: Knowledge, hostile: str, flavor: str, most: int) -> None:
+    found = dressed(compare(*[log(ABORTS, **OFF), log(ABORTS)] * 6, log(datasets__resolution=[512])), hostile)
+    text = markdown.render(found, Texts(knowledge, "en"), flavor=flavor, max_chars=most)
+    assert length(text) <= most
+    assert balanced(text, flavor)
+    assert ("--max-chars 0" in text.replace("\\", "")) == (
+        length(markdown.render(found, Texts(knowledge, "en"), flavor=flavor, max_chars=0)) > most
+    )
 
 
 def test_the_languages_differ_in_words_only(compare: Any) -> None:

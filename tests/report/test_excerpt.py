@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postmortem.report.document import EvidenceItem
-from postmortem.report.excerpt import KEEP, _lines, _passages, lines_around
+from postmortem.report.excerpt import KEEP, _passages, lines_around, lines_of
 from postmortem.text import LogText
 
 
@@ -18,7 +18,7 @@ def read(
     chunks: list[bytes], items: list[EvidenceItem], before: int = 1, after: int = 1
 ) -> list[list[tuple[int, str]]]:
     wanted = lines_around(items, before, after, 80)
-    passages = _passages(LogText("log"), items, dict(_lines(chunks, wanted)))
+    passages = _passages(LogText("log"), items, dict(lines_of(chunks, wanted)))
     return [[(line.line, line.text.reveal()) for line in passage.lines] for passage in passages]
 
 
@@ -51,7 +51,7 @@ def test_of_a_line_with_redraws_the_piece_with_the_proof_is_shown() -> None:
 
 def test_an_endless_line_is_kept_short() -> None:
     chunks = [b"start "] + [b"x" * 65536] * 50 + [b" end\n"]
-    ((_, raw),) = _lines(chunks, [1])
+    ((_, raw),) = lines_of(chunks, [1])
     assert len(raw) <= 2 * KEEP + 65536
     assert raw.startswith(b"start ") and raw.endswith(b" end")
 

@@ -86,3 +86,12 @@ def test_every_word_on_what_is_safe_is_there(knowledge: Knowledge) -> None:
         assert has(knowledge, f"warning.{name}")
     for name in ("running", "completed", "stopped"):
         assert has(knowledge, f"warning.db_{name}")
+
+
+def test_one_and_many(knowledge: Knowledge) -> None:
+    texts = Texts(knowledge, "en")
+    one, two = (texts("warning.skips_by_bar_only", {"count": count}) for count in (1, 2))
+    assert one.startswith("1 skipped batch is known ")
+    assert two.startswith("2 skipped batches are known ")
+    broken = re.compile(r"\{[\w.]+\?(?![^{}|]*\|[^{}|]*\})")
+    assert [key for language in knowledge.texts.values() for key, text in language.items() if broken.search(text)] == []

@@ -58,9 +58,22 @@ def test_an_ordinary_log_is_not_taken_for_a_broken_one() -> None:
 def test_lines_that_are_all_full_are_joined_only_so_far() -> None:
     data = b"\n".join([b"x" * 80] * 5000)
     joined = list(logical_lines(data, Breaks(80)))
-    assert b"".join(line for line, _, _ in joined) == b"x" * 400_000
-    assert max(len(line) for line, _, _ in joined) <= MAX_JOINED + 80
-    assert [first for _, first, _ in joined][:2] == [1, 206]
+    assert b"".join(line.joined for line in joined) == b"x" * 400_000
+    assert max(len(line.joined) for line in joined) <= MAX_JOINED + 80
+    assert [line.line for line in joined][:2] == [1, 206]
+
+
+def test_what_was_joined_is_found_where_it_stands() -> None:
+    data = b"a" * 60 + b"\r\n" + b"b" * 60 + b"\r\nccc\n"
+    (line,) = logical_lines(data, Breaks(60))
+    assert line.joined == b"a" * 60 + b"b" * 60 + b"ccc"
+    assert line.span(58, 62) == (58, 64)
+    assert line.span(120, 123) == (124, 127)
+    words = b"one two\n  three\nfour five\nsix"
+    found = list(logical_lines(words, Breaks(9, at_words=True)))
+    for each in found:
+        start, end = each.span(0, len(each.joined))
+        assert words[start:end].split() == each.joined.split()
 
 
 def test_a_flood_of_one_line_is_no_window(lexicon: Lexicon) -> None:

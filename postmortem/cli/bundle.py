@@ -1,0 +1,133 @@
+"""`postmortem bundle`: one failed run → a redacted ticket, a zip with report, log excerpt, settings and manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from postmortem.cli import common, forms, inputs, options, output, redaction
+from postmortem.cli.errors import USAGE, Failure
+from postmortem.text import printable
+
+if TYPE_CHECKING:
+    from postmortem.bundle.manifest import LogItem
+    from postmortem.intake import Intake
+    from postmortem.report.redact import Redactor
+
+FORMS = (
+    ("report.html", common.Format.html),
+    ("report.md", common.Format.markdown),
+    ("report.json", common.Format.json),
+)
+"""The reports in a ticket: file name and format."""
+
+
+def bundle(
+    path: str = typer.Argument(..., metavar="PATH|URL|-", help="A log, a run folder, archive, URL, or -."),
+    out: Path | None = typer.Option(None, "-o", "--output", metavar="ZIP", help="The ticket; whole or not at all."),
+    config: Path | None = options.CONFIG,
+    db: Path | None = options.DATABASE,
+    dataset: list[Path] | None = options.DATASET,
+    lang: str = options.LANG,
+    attempt: int | None = options.ATTEMPT,
+    pack: Path | None = options.PATTERNS,
+    gpu: float | None = options.GPU,
+    redact: bool = typer.Option(True, "--redact/--no-redact", help=redaction.HELP),
+    key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
+    max_expanded: int = options.EXPANDED,
+    max_ratio: int = options.RATIO,
+    max_entries: int = options.ENTRIES,
+) -> int:
+    """Make a ticket of a run, to attach to an issue or a mail: one zip in which names are replaced by labels."""
+    base = common.knowledge(pack)
+    target = _target(out)
+    lang = common.language_of(base, lang, target)
+    redaction.wanted(redact, True, key, target, path, config, db)
+    inputs.refuse_overwriting(target, path, config, db)
+    given = options.Given(
+        config=config,
+        db=db,
+        datasets=tuple(dataset or ()),
+        attempt=attempt,
+        gpu_gib=gpu,
+        expanded_mib=max_expanded,
+        ratio=max_ratio,
+        entries=max_entries,
+    )
+    opened, analysis = inputs.read_run(path, given, base, again=True)
+    from postmortem.bundle import build as ticket
+    from postmortem.bundle import jobfile, passages
+    from postmortem.report import build
+    from postmortem.report.texts import Texts
+
+    texts = Texts(base, lang)
+    source = analysis.scanned.source
+    report = build(analysis, base, lang, redacted=redact, ticket=True)
+    excerpt = forms.excerpt_of(report, opened)
+    log = next(one for one in opened.logs if one.name == source)
+    lines = passages.gather(report, log.chunks, source, texts)
+    others = analysis.config.others
+    redactor: Redactor | None = None
+    if redact:
+        redactor = redaction.redactor(base, [report, excerpt, lines], [analysis])
+        report, excerpt, lines = redactor.document(report), redactor.excerpt(excerpt), redactor.excerpt(lines)
+    rendered = {name: forms.rendered(report, excerpt, base, format, to_file=True) for name, format in FORMS}
+    content = ticket.bundle(
+        report,
+        rendered,
+        _hashed(opened, source, redactor),
+        passages.render(lines, report.input.lines, texts),
+        jobfile.render(report.config, others, texts, texts_too=not redact),
+        texts,
+    )
+    output.write_bytes(content, target)
+    names = ", ".join(ticket.ORDER)
+    output.tell(texts("bundle.wrote", {"file": printable(str(target)), "names": names}))
+    if redactor is None:
+        output.tell(texts("bundle.open"))
+    else:
+        redaction.tell(redactor, base, lang, key)
+    return 0
+
+
+def _target(out: Path | None) -> Path:
+    if out is None or str(out) == "-":
+        raise Failure("bundle writes a file: give -o ticket.zip", USAGE)
+    return out
+
+
+def _hashed(opened: Intake, reported: str, redactor: Redactor | None) -> list[LogItem]:
+    """The checksums of the logs: of their text, in which byte spans count, and of the files. Raises Failure."""
+    import hashlib
+
+    from postmortem.bundle.manifest import LogItem
+    from postmortem.text import LogText
+
+    found: list[LogItem] = []
+    for log in opened.logs:
+        text, size = hashlib.sha256(), 0
+        file, file_size = hashlib.sha256(), 0
+        try:
+            for chunk in log.chunks():
+                text.update(chunk)
+                size += len(chunk)
+            if log.path is not None:
+                with log.path.open("rb") as stream:
+                    while piece := stream.read(1 << 20):
+                        file.update(piece)
+                        file_size += len(piece)
+        except OSError as error:
+            raise Failure(f"{printable(log.name)}: {(error.strerror or type(error).__name__).lower()}") from None
+        found.append(
+            LogItem(
+                name=LogText(redactor.text(log.name) if redactor is not None else log.name),
+                reported=log.name == reported,
+                text_bytes=size,
+                text_sha256=text.hexdigest(),
+                file_bytes=file_size if log.path is not None else None,
+                file_sha256=file.hexdigest() if log.path is not None else None,
+            )
+        )
+    return found
