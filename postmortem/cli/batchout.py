@@ -64,6 +64,8 @@ def _shown(rows: list[Row], where: str | None) -> Shown:
             kept = table.where(every, where)
         except BadExpression as error:
             raise Failure(f"--where: {printable(str(error))}", USAGE) from None
+        for column, text, near in table.unmatched(every, where):
+            output.tell(f"--where: no run has the {column} '{text}'; there are {', '.join(near)}")
     return Shown(rows, [rows[index] for index in kept.index], every, kept)
 
 

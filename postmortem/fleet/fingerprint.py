@@ -20,6 +20,7 @@ from postmortem.text import printable
 from postmortem.timeline.frames import innermost_own
 
 MEMORY = ("gpu_oom", "host_oom", "vram_spill")
+SETTINGS = ("train.", "model.", "job.")
 SHARED = ("host_ram", "pagefile")
 """Memory of the machine that all that is loaded shares."""
 HEAD_WORDS = 4
@@ -31,9 +32,10 @@ _NAME = re.compile(r"[\w.<>]{1,80}")
 class Identity(msgspec.Struct, frozen=True):
     """A failure without anything that is chance, or of one user only; equal for the same failure.
 
-    `cause` is an entry of causes.yaml, or how the memory was refused (`killed`, `worker_killed`, `refused`,
-    `swallowed`); `place` is file and function of the innermost frame of the program's own, for errors that are not
-    of memory: where in a step or a load memory runs out is chance, and the phase says it better.
+    `cause` is an entry of causes.yaml; `mechanism` how the memory was refused (`killed`, `worker_killed`, `refused`,
+    `swallowed`), or that the log does not hold the settings to tell. `place` is file and function of the innermost
+    frame of the program's own, for errors that are not of memory: where in a step or a load memory runs out is chance,
+    and the phase says it better. `head` are the first plain words of an error without a name.
     """
 
     kind: str
@@ -72,7 +74,7 @@ def identity(analysis: Analysis, knowledge: Knowledge) -> Identity | None:
             class_=diagnosis.class_ if not host or loading else None,
             phase=diagnosis.phase if not loading else None,
             cause=cause.id if cause else None,
-            mechanism=_mechanism(analysis),
+            mechanism=_mechanism(analysis) or (_unsettled(analysis, knowledge) if cause is None else None),
         )
     event = _error(analysis)
     named = event.reason if event is not None else None
@@ -100,6 +102,18 @@ def fingerprint(analysis: Analysis, knowledge: Knowledge) -> str | None:
 def _cause(analysis: Analysis, knowledge: Knowledge) -> Cause | None:
     facts = analysis.diagnosis.facts
     return next((entry for entry in knowledge.causes if conditions.all_hold(entry.when, facts)), None)
+
+
+def _unsettled(analysis: Analysis, knowledge: Knowledge) -> str | None:
+    """Whether some setting would be the cause if only the log held it: such runs are not those that have none."""
+    facts = analysis.diagnosis.facts
+    for entry in knowledge.causes:
+        told = {condition: conditions.holds(condition, facts) for condition in entry.when}
+        settings = {condition for condition in told if conditions.parse(condition)[0].startswith(SETTINGS)}
+        open_ = any(told[condition] is None for condition in settings)
+        if open_ and all(told[one] is not False if one in settings else told[one] for one in told):
+            return "settings_unknown"
+    return None
 
 
 def _mechanism(analysis: Analysis) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 import msgspec
 import pandas as pd
 
+from postmortem.fleet import query
 from postmortem.fleet.groups import FixTotal, Group
 from postmortem.fleet.query import BadExpression, checked
 from postmortem.fleet.row import Row
@@ -57,9 +58,21 @@ def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
     try:
         kept: pd.DataFrame = table.rename(columns={"class": "class_"}).query(asked, engine="python")
     except Exception as error:  # pandas raises what the parser, numpy or its own types raise
-        raise BadExpression(f"{type(error).__name__.lower()} in the expression") from None
+        kinds = "numbers with numbers, texts in quotes with texts, true and false as True and False"
+        raise BadExpression(f"{type(error).__name__.lower()}: compare {kinds}") from None
     renamed: pd.DataFrame = kept.rename(columns={"class_": "class"})
     return renamed
+
+
+def unmatched(table: pd.DataFrame, expression: str) -> list[tuple[str, str, list[str]]]:
+    """The texts in the expression that no row has in that column, each with what rows have instead."""
+
+    def values(column: str) -> list[str]:
+        if columns().get(column) != "string":
+            return []
+        return [str(one) for one in table[column].dropna().unique()]
+
+    return query.unmatched(expression, values)
 
 
 def to_csv(table: pd.DataFrame) -> str:
@@ -120,6 +133,8 @@ def _csv(names: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
 def _cell(value: Any) -> Any:
     if value is pd.NA or value is None:
         return ""
+    if hasattr(value, "item"):
+        value = value.item()  # of numpy, whose booleans are none of Python's
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str) and value.lstrip().startswith(FORMULA):

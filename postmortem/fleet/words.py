@@ -91,7 +91,8 @@ def fix_name(fix: str | None, texts: Texts) -> str:
     """A fix in two or three words."""
     if fix is None:
         return ""
-    return texts(f"remedy.{fix}.name") if texts.has(f"remedy.{fix}.name") else texts(f"remedy.{fix}.title", default=fix)
+    own, name = f"fleet.fix_name.{fix}", f"remedy.{fix}.name"
+    return texts(own) if texts.has(own) else texts(name, default=fix)
 
 
 def fix_title(fix: str | None, texts: Texts) -> str:
@@ -132,9 +133,11 @@ def hours(group: Group | FixTotal, texts: Texts) -> str:
 
 def amount(hours: float, texts: Texts) -> str:
     """Hours with the digits that they deserve."""
-    if 0 < hours < 0.01:
+    if hours == 0:
+        return "0"
+    if hours < 0.01:
         return texts("fleet.under", {"hours": "0.01"})
-    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.1f}" if hours >= 1 else f"{hours:.2f}"
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.1f}" if hours >= 0.1 else f"{hours:.2f}"
 
 
 def followed(one: Group | FixTotal, texts: Texts) -> str:

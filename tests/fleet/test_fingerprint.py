@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from io import BytesIO
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.fleet.fingerprint import fingerprint, identity
-from postmortem.intake import open_stream
+from postmortem.intake import open_path, open_stream
 from postmortem.knowledge.schema import Knowledge
 from postmortem.reading import analysis_of
 from postmortem.scan import Lexicon
@@ -137,7 +138,7 @@ def test_another_error_is_another_group(run: Analyse, knowledge: Knowledge, othe
 @settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(["/home/{}/ai-toolkit", "C:/Users/{}/ai-toolkit", "/workspace/{}"]),
-    st.text("abcxyzÖ도 _-.", min_size=1, max_size=12).map(str.strip).filter(None),
+    st.text("abcxyzÖ도 _-.", min_size=1, max_size=12).map(str.strip).filter(bool),
     st.integers(1, 9999),
     st.floats(0.01, 1e6, allow_nan=False),
     st.text(max_size=20),
@@ -173,6 +174,23 @@ def test_nothing_of_the_users_own_is_in_an_identity(run: Analyse, knowledge: Kno
             values = [getattr(found, field) or "" for field in found.__struct_fields__]
             assert not any(case.plan.name in value or case.plan.root in value for value in values)
             assert not re.search(r"\d", " ".join(values).replace(".py", "")), values
+
+
+def test_which_version_ran_does_not_matter(lexicon: Lexicon, knowledge: Knowledge) -> None:
+    # the same failure: the log's version is surely one that has the regression, surely none, or not known
+    names = ("regression-klein-load-inside", "regression-klein-load-outside", "regression-klein-load-unknown")
+    fixtures = Path(__file__).parents[2] / "fixtures"
+    found = {fingerprint(analysis_of(open_path(fixtures / name / "log.txt"), lexicon), knowledge) for name in names}
+    assert len(found) == 1 and None not in found
+
+
+def test_settings_that_the_log_does_not_hold_are_not_taken_for_good_ones(run: Analyse, knowledge: Knowledge) -> None:
+    steps = training(400, {0, 1, 2, 3})
+    found = {
+        name: identity(run(log), knowledge) for name, log in (("without", steps), ("with", head(config()) + steps))
+    }
+    assert found["without"] is not None and found["without"].mechanism == "settings_unknown"
+    assert found["with"] is not None and found["with"].mechanism is None
 
 
 def test_a_run_that_did_not_fail_has_none(run: Analyse, knowledge: Knowledge) -> None:

@@ -127,12 +127,16 @@ def _text(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=DictLoader({name: _text(name) for name in TEMPLATES}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_harmless,
     )
-    environment.filters["shown"] = lambda text: printable(str(text))
-    return environment
+
+
+def _harmless(value: Any) -> Any:
+    """What a template prints, before it is escaped: no control, bidi or invisible characters, whoever wrote it."""
+    return value if isinstance(value, (Markup, int, float)) else printable(str(value))
