@@ -257,5 +257,7 @@ def _hours_lost(analysis: Analysis, report: Report) -> float | None:
         step_s = analysis.attempt.pace.bar_step_s
         return round(ooms * step_s / 3600, 4) if step_s is not None and ooms else None
     done, safe = attempt.good_steps + ooms, report.run.safe_step
+    if safe is None and any(warning.id == "checkpoint_missing" for warning in report.warnings):
+        safe = report.run.last_saved_step  # saved, and since moved; or the folder is a copy without it
     kept = min(max(0, safe - attempt.start_step), done) if safe is not None else 0
     return round(hours * (1 - kept / done), 4) if done else hours
