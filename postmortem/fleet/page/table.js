@@ -81,8 +81,8 @@
     });
   }
   for (const node of document.querySelectorAll(".js")) node.hidden = false;
-  // printed, the page shows every run that fits; else one page of them
-  window.addEventListener("beforeprint", () => body.replaceChildren(...shown));
+  // on paper there are no pages to turn to: the first of all that fit
+  window.addEventListener("beforeprint", () => body.replaceChildren(...shown.slice(0, 5 * SIZE)));
   window.addEventListener("afterprint", draw);
   still.remove();
   draw();
