@@ -6,7 +6,8 @@ the group apart: most of the group has it, and less than a third of the runs tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from math import exp, lgamma
 from typing import Any
@@ -40,6 +41,8 @@ MAX_OTHERS = 1 / 3
 MAX_CHANCE = 0.001
 """That so many of the group have it by chance. Small, because many settings are looked at."""
 MAX_FACTS = 3
+MAX_VALUES = 50
+"""Of a column that are looked at: the commonest in the group."""
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -56,14 +59,33 @@ class Fact(msgspec.Struct, frozen=True):
     fixed: bool = False
 
 
-def facts_of(members: pd.DataFrame, healthy: pd.DataFrame, changed: Collection[str] = ()) -> list[Fact]:
+Values = Counter[Any]
+"""How often each value of a column comes; what logs do not tell is not in it."""
+
+
+def healthy_values(healthy: pd.DataFrame) -> dict[str, Values]:
+    """What the runs that did not fail have, by column: worked out once for all groups."""
+    return {column: _values(healthy, column) for column, _ in _asked()}
+
+
+def facts_of(members: pd.DataFrame, healthy: Mapping[str, Values], changed: Collection[str] = ()) -> list[Fact]:
     """The facts of a group against the `healthy` runs, what the first fix changes (`changed`) first, then the
     sharpest."""
+    if len(members) < MIN_RUNS:
+        return []
     found = [
         (one, chance) for one, chance in _candidates(members, healthy, changed) if chance <= MAX_CHANCE and _sharp(one)
     ]
-    found.sort(key=lambda pair: (not pair[0].fixed, pair[1], _order(pair[0].column)))
+    order = [column for column, _ in _asked()]
+    found.sort(key=lambda pair: (not pair[0].fixed, pair[1], order.index(pair[0].column)))
     return [one for one, _ in found[:MAX_FACTS]]
+
+
+def _asked() -> Iterator[tuple[str, str]]:
+    """Every column, and in which relation to a value the group may stand."""
+    for columns, relation in ((SAME, "="), (AT_LEAST, ">="), (AT_MOST, "<=")):
+        for column in columns:
+            yield column, relation
 
 
 def _sharp(fact: Fact) -> bool:
@@ -75,35 +97,37 @@ def _sharp(fact: Fact) -> bool:
     )
 
 
-def _candidates(members: pd.DataFrame, healthy: pd.DataFrame, changed: Collection[str]) -> Iterator[tuple[Fact, float]]:
-    for column, relations in (*((one, "=") for one in SAME), *((one, ">=") for one in AT_LEAST), ("card_gib", "<=")):
-        mine, theirs = _values(members, column), _values(healthy, column)
+def _candidates(
+    members: pd.DataFrame, healthy: Mapping[str, Values], changed: Collection[str]
+) -> Iterator[tuple[Fact, float]]:
+    for column, relation in _asked():
+        mine, theirs = _values(members, column), healthy[column]
+        of, others_of = mine.total(), theirs.total()
         # a setting that few of the logs tell says nothing of the group
-        if mine.empty or len(mine) < MIN_SHARE * len(members):
+        if not of or of < MIN_SHARE * len(members):
             continue
         best: tuple[Fact, float] | None = None
-        for value in sorted(mine.unique(), key=str)[:50]:
-            runs, others = _count(mine, relations, value), _count(theirs, relations, value)
-            fact = Fact(column, relations, _plain(value), runs, len(mine), others, len(theirs), column in changed)
-            chance = _chance(runs, len(mine), others, len(theirs))
+        for value in sorted(mine, key=lambda value: (-mine[value], str(value)))[:MAX_VALUES]:
+            runs, others = _count(mine, relation, value), _count(theirs, relation, value)
+            fact = Fact(column, relation, value, runs, of, others, others_of, column in changed)
+            chance = _chance(runs, of, others, others_of)
             if _sharp(fact) and (best is None or chance < best[1]):
                 best = (fact, chance)
         if best is not None:
             yield best
 
 
-def _values(table: pd.DataFrame, column: str) -> pd.Series[Any]:
+def _values(table: pd.DataFrame, column: str) -> Values:
     if column == "max_resolution":
         sides = table["resolutions"].dropna().str.rsplit(",", n=1).str[-1]
-        numbers: pd.Series[Any] = pd.to_numeric(sides, errors="coerce").dropna().astype("int64")
-        return numbers
-    found: pd.Series[Any] = table[column].dropna()
-    return found
+        return Counter(int(side) for side in sides.tolist() if side.isdecimal())
+    return Counter(table[column].dropna().tolist())
 
 
-def _count(values: pd.Series[Any], relation: str, value: Any) -> int:
-    held = values == value if relation == "=" else values >= value if relation == ">=" else values <= value
-    return int(held.sum())
+def _count(values: Values, relation: str, value: Any) -> int:
+    if relation == "=":
+        return values[value]
+    return sum(runs for one, runs in values.items() if (one >= value if relation == ">=" else one <= value))
 
 
 @lru_cache(maxsize=4096)
@@ -122,11 +146,3 @@ def _chance(runs: int, of: int, others: int, others_of: int) -> float:
 def _ways(of: int, chosen: int) -> float:
     """The logarithm of the number of ways to choose."""
     return lgamma(of + 1) - lgamma(chosen + 1) - lgamma(of - chosen + 1)
-
-
-def _order(column: str) -> int:
-    return (*SAME, *AT_LEAST, *AT_MOST).index(column)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value

@@ -3,13 +3,13 @@ all groups, by what they would save."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 import pandas as pd
 
-from postmortem.fleet.facts import Fact, facts_of
+from postmortem.fleet.facts import Fact, Values, facts_of, healthy_values
 from postmortem.fleet.row import Row
 from postmortem.knowledge.schema import Knowledge
 
@@ -88,7 +88,7 @@ def groups_of(
     of `every` that did not fail."""
     members = counted(shown)
     compared = counted(every if every is not None else shown)
-    healthy = compared[compared["kind"] == "none"]
+    healthy = healthy_values(compared[compared["kind"] == "none"])
     retries, changed = _retries(rows), _changed(knowledge)
     found = [
         _group(str(name), one, healthy, retries, changed)
@@ -122,7 +122,7 @@ def fixes_of(shown: pd.DataFrame, rows: Sequence[Row], by: Rank = "runs") -> lis
 def _group(
     name: str,
     members: pd.DataFrame,
-    healthy: pd.DataFrame,
+    healthy: Mapping[str, Values],
     retries: dict[tuple[str, str], tuple[int, int]],
     changed: dict[str, frozenset[str]],
 ) -> Group:
