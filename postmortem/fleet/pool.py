@@ -98,7 +98,7 @@ class Pool:
                 try:
                     yield single.submit(self._task, [target]).result()[0]
                 except BrokenProcessPool:
-                    why = "the process that read it was killed (out of memory, perhaps)"
+                    why = "the process that read it was killed (for lack of memory, perhaps)"
                     yield Done(target, None, failed(target, "error", why))
 
 

@@ -114,6 +114,15 @@ def test_every_picture_has_words(knowledge: Knowledge) -> None:
     assert ("title", "step 0 to 9: 12") in tree.texts and ("title", "step 2000 to 4999: 1") in tree.texts
 
 
+def test_ranked_by_hours_the_page_speaks_of_hours(knowledge: Knowledge) -> None:
+    rows = [*FLEET, dead(99, first_fix="shrink_preview", fingerprint="c" * 16, class_="sampling", hours_lost=40.0)]
+    fixes = fixes_of(frame(rows), rows, "hours")
+    content = Page(rows, rows, grouped(rows, knowledge, "hours"), fixes, {}, "v", "hours", False)
+    tree = Tree(render(content, Texts(knowledge, "en")))
+    said = ("p", "The change that would save most GPU hours: Make the previews smaller (Width and Height)")
+    assert said in tree.texts and ("title", "40.0 GPU hours lost") in tree.texts
+
+
 def test_labels_and_headings_are_of_what_they_name(knowledge: Knowledge) -> None:
     tree = Tree(page(FLEET, knowledge))
     ids = [one["id"] for _, one in tree.elements if one.get("id")]

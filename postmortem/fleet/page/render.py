@@ -80,6 +80,7 @@ def _view(page: Page, texts: Texts) -> dict[str, Any]:
         "unclear": sum(row.kind == "unknown" for row in once),
         "fine": sum(row.kind == "none" for row in once),
         "hours": words.amount(sum(lost), texts) if lost else None,
+        "lost": sum(lost),
         "timed": len(lost),
         "groups": list(page.groups[:MAX_GROUPS]),
         "more_groups": max(0, len(page.groups) - MAX_GROUPS),
