@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from postmortem.knowledge.schema import Knowledge
 
 
+class Ranking(str, enum.Enum):
+    """By what groups and fixes are ranked."""
+
+    runs = "runs"
+    hours = "hours"
+
+
 class TableFormat(str, enum.Enum):
     """How to print the rows."""
 
@@ -31,6 +38,16 @@ def batch(
     folders: list[Path] = typer.Argument(..., metavar="DIR…", help="Folders with runs, at any depth; or single logs."),
     format: TableFormat = typer.Option(TableFormat.table, "--format", help="How to print the rows."),
     out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    groups_file: Path | None = typer.Option(
+        None, "--groups", metavar="FILE", help="Write the groups there too: FILE.json or FILE.csv."
+    ),
+    html: Path | None = typer.Option(
+        None, "--html", metavar="FILE", help="Write one page about all of them, and the failed runs' reports beside it."
+    ),
+    rank: Ranking = typer.Option(Ranking.runs, "--rank", help="Rank groups and fixes by runs, or by GPU hours lost."),
+    redact: bool = typer.Option(
+        True, "--redact/--no-redact", help="In the page: labels in place of run names, job names and paths."
+    ),
     workers: int = typer.Option(0, "--workers", metavar="N", min=0, help="Processes; 0 means one a core."),
     where: str | None = typer.Option(
         None, "--where", metavar="EXPR", help="Show these rows only, such as \"class == 'bucket_spike'\"."
@@ -49,14 +66,38 @@ def batch(
     common.check_language(base, lang)
     if format is TableFormat.parquet and out is None:
         raise Failure("--format parquet: give -o FILE; it is no text", USAGE)
-    for folder in folders:
-        inputs.refuse_overwriting(out, folder)
+    if groups_file is not None and groups_file.suffix.lower() not in (".json", ".csv"):
+        raise Failure(f"--groups {printable(str(groups_file))}: give a file that ends in .json or .csv", USAGE)
+    for target in (out, groups_file, html):
+        for folder in folders:
+            inputs.refuse_overwriting(target, folder)
+    if where is not None:
+        _check(where)
     rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, use_cache=cache))
     if not rows:
         shown = ", ".join(printable(str(folder))[:100] for folder in folders[:3])
         raise Failure(f"{shown}: no run in it; give a folder with run folders, logs or archives")
-    _write(rows, where, format, out, base, lang)
+    from postmortem.cli import batchout
+
+    batchout.write(
+        rows,
+        batchout.Wanted(
+            where, format.value, out, groups_file, html, rank.value, lang, redact=redact, workers=workers, pack=pack
+        ),
+        base,
+    )
     return 0
+
+
+def _check(where: str) -> None:
+    """Say what is wrong with the expression before hours are spent on logs. Raises Failure."""
+    from postmortem.fleet import table
+    from postmortem.fleet.query import BadExpression, checked
+
+    try:
+        checked(where, list(table.columns()))
+    except BadExpression as error:
+        raise Failure(f"--where: {printable(str(error))}", USAGE) from None
 
 
 def _rows(
@@ -110,47 +151,3 @@ def _since(text: str | None) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
         raise Failure(f"--since {printable(text)}: give a date such as 2026-11-30, or 7d, 12h, 30m", USAGE) from None
-
-
-def _write(
-    rows: list[Row], where: str | None, format: TableFormat, out: Path | None, base: Knowledge, lang: str
-) -> None:
-    from postmortem.fleet import table
-    from postmortem.fleet.query import BadExpression
-
-    every = table.frame(rows)
-    shown = every
-    if where is not None:
-        try:
-            shown = table.where(every, where)
-        except BadExpression as error:
-            raise Failure(f"--where: {printable(str(error))}", USAGE) from None
-    kept = [rows[index] for index in shown.index]
-    if format is TableFormat.csv:
-        output.write(table.to_csv(shown), out)
-    elif format is TableFormat.jsonl:
-        output.write(table.to_jsonl(kept), out)
-    elif format is TableFormat.parquet:
-        assert out is not None
-        _parquet(shown, out)
-    else:
-        from postmortem.fleet import view
-        from postmortem.fleet.groups import groups_of
-        from postmortem.report.texts import Texts
-
-        colour = output.colour_stdout() and out is None
-        width = 80 if out else output.columns()
-        groups = groups_of(shown, kept)
-        output.write(view.render(rows, kept, groups, Texts(base, lang), width=width, colour=colour), out)
-
-
-def _parquet(shown: object, out: Path) -> None:
-    from io import BytesIO
-
-    try:
-        import pyarrow  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError:
-        raise Failure("--format parquet needs pyarrow: pip install 'aitk-postmortem[parquet]'", USAGE) from None
-    buffer = BytesIO()
-    shown.to_parquet(buffer, index=False)  # type: ignore[attr-defined]
-    output.write_bytes(buffer.getvalue(), out)

@@ -30,7 +30,10 @@ def list_(
         says = item.sets.phase or item.sets.kind or item.sets.trainer or item.sets.event or ""
         rows.append(f"{item.id:44} {item.role:12} {says:22} {item.status}")
     if not role:
-        sections = (("remedy", base.remedies), ("factor", base.factors), ("family", base.families))
+        sections = (
+            *(("remedy", base.remedies), ("factor", base.factors)),
+            *(("cause", base.causes), ("family", base.families)),
+        )
         for section, entries in sections:
             rows += [f"{entry.id:44} {section}" for entry in entries]
         rows += [f"{setting.path:44} {'setting':12} default {setting.default!r}" for setting in base.settings]

@@ -22,7 +22,7 @@ from postmortem.fleet.work import Done
 RACY_S = 2.0
 """A file changed so shortly before it was read may change again within the resolution of its time: not remembered."""
 KEEP_DAYS = 60
-LAYOUT = 1
+LAYOUT = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS seen (path TEXT PRIMARY KEY, signature TEXT NOT NULL, key TEXT NOT NULL) WITHOUT ROWID;

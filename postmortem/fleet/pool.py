@@ -56,7 +56,7 @@ class Pool:
 
     def _new(self, workers: int) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(self._pack,))
+        return ProcessPoolExecutor(workers, mp_context=context, initializer=begin, initargs=(self._pack,))
 
     def run(self, targets: Iterable[Target]) -> Iterator[Done]:
         """A row for each target, in order."""
@@ -98,7 +98,7 @@ class Pool:
                 try:
                     yield single.submit(self._task, [target]).result()[0]
                 except BrokenProcessPool:
-                    why = "the process that read it was killed (out of memory, perhaps)"
+                    why = "the process that read it was killed (for lack of memory, perhaps)"
                     yield Done(target, None, failed(target, "error", why))
 
 
@@ -115,13 +115,18 @@ def _shares(targets: Iterable[Target]) -> Iterator[list[Target]]:
         yield share
 
 
-def _begin(pack: Path | None) -> None:
+def begin(pack: Path | None) -> None:
     """In a worker: Ctrl-C is the parent's to answer; the patterns are made ready once."""
     global _lexicon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _lexicon = Lexicon(load(pack))
 
 
-def _share(targets: list[Target]) -> list[Done]:
+def ready() -> Lexicon:
+    """In a worker: the patterns that `begin` made ready."""
     assert _lexicon is not None
-    return [work(target, _lexicon) for target in targets]
+    return _lexicon
+
+
+def _share(targets: list[Target]) -> list[Done]:
+    return [work(target, ready()) for target in targets]

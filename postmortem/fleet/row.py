@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from postmortem.compare.reach import reach
-from postmortem.fleet.fingerprint import fingerprint
+from postmortem.fleet.fingerprint import fingerprint, identity
+from postmortem.knowledge.schema import Knowledge
+from postmortem.model import ConfigChange
 from postmortem.pipeline import Analysis
 from postmortem.report.document import Report
 from postmortem.report.encode import terminal
@@ -17,11 +19,13 @@ from postmortem.text import LogText, printable
 from postmortem.vram import card_class_gib
 
 MAX_TEXT = 200
+MEMORY = ("gpu_oom", "host_oom", "vram_spill")
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """What became of a failed attempt's first fix: whether the next attempt had it, and whether that got past the
-    place of the failure. `fingerprint` is the failed attempt's."""
+    """What became of a fix that the report on a failed attempt offered: whether the next attempt had it, and whether
+    that got past the place of the failure. The first fix is always told, another one where it was applied.
+    `fingerprint` is the failed attempt's."""
 
     fingerprint: str
     fix: str
@@ -36,8 +40,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"})
     that stands for both. `card_gib` is the card's size as sold, `resolutions` and `optimizer` as in the config,
     `quantization` the type of the model's weights or none, `text_encoder` cached, unloaded or resident, `first_fix`
     the fix that ranks first and `fit` the forecast's verdict on it; `from_date` and `until_date` are the versions of
-    AI Toolkit that the log can be of, `hours` what the attempt took on the card. `fingerprint` is the same for the same
-    failure.
+    AI Toolkit that the log can be of, `hours` what the attempt took on the card and `hours_lost` what of that no
+    checkpoint keeps (of a run that dropped batches: the dropped steps). `cause`, `exception` and `place` tell what the
+    `fingerprint` stands on, which is the same for the same failure.
     """
 
     run: str
@@ -79,6 +84,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"})
     rank: int | None = None
     ema: bool | None = None
     sampling: bool | None = None
+    preview_side: int | None = None
     factors: str | None = None
     first_fix: str | None = None
     fit: str | None = None
@@ -86,14 +92,21 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"})
     until_date: str | None = None
     torch: str | None = None
     hours: float | None = None
+    hours_lost: float | None = None
+    cause: str | None = None
+    exception: str | None = None
+    place: str | None = None
     fingerprint: str | None = None
     bytes: int | None = None
     lines: int | None = None
     retries: list[Retry] = []
 
 
-def row_of(run: str, path: str, analysis: Analysis, report: Report, history: Sequence[Analysis] = ()) -> Row:
+def row_of(
+    run: str, path: str, analysis: Analysis, report: Report, knowledge: Knowledge, history: Sequence[Analysis] = ()
+) -> Row:
     """The row of `analysis` and its `report`; `history` are the job's attempts, oldest first, where it had several."""
+    known_as = identity(analysis, knowledge)
     facts = analysis.diagnosis.facts
     known = analysis.config.known
     memory = report.memory
@@ -136,6 +149,7 @@ def row_of(run: str, path: str, analysis: Analysis, report: Report, history: Seq
         rank=_number(facts.get("job.rank")),
         ema=_switch(analysis, "train.ema_config.use_ema"),
         sampling=bool(facts.get("job.samples")) if known else None,
+        preview_side=_number(facts.get("job.preview_side")) if known else None,
         factors=" ".join(sorted(factor.id for factor in report.failure.factors)) or None,
         first_fix=report.remedies[0].id if report.remedies else None,
         fit=report.remedies[0].fits if report.remedies else None,
@@ -143,25 +157,40 @@ def row_of(run: str, path: str, analysis: Analysis, report: Report, history: Seq
         until_date=report.run.dated.until if report.run.dated else None,
         torch=report.run.torch.from_ if report.run.torch else None,
         hours=_hours(analysis),
-        fingerprint=fingerprint(analysis),
+        hours_lost=_hours_lost(analysis, report),
+        cause=(known_as.cause or known_as.mechanism) if known_as else None,
+        exception=known_as.error if known_as else None,
+        place=known_as.place if known_as else None,
+        fingerprint=known_as.fingerprint if known_as else None,
         bytes=report.input.bytes,
         lines=report.input.lines,
-        retries=retries(history),
+        retries=retries(history, knowledge),
     )
 
 
-def retries(history: Sequence[Analysis]) -> list[Retry]:
-    """For each failed attempt that another followed: did that have the first fix, and did it get past the failure."""
+def retries(history: Sequence[Analysis], knowledge: Knowledge) -> list[Retry]:
+    """For each failed attempt that another followed: which of its fixes that had, and did it get past the failure."""
     found: list[Retry] = []
     for failing, later in pairwise(history):
-        if not failing.suggestions or failing.diagnosis.kind not in ("gpu_oom", "host_oom", "vram_spill"):
+        if failing.diagnosis.kind not in MEMORY or not later.config.known:
             continue
-        fix = failing.suggestions[0]
-        if not fix.changes or not later.config.known:
-            continue
-        applied = all(later.config.get(change.path) == change.after for change in fix.changes)
-        found.append(Retry(fingerprint(failing) or "", fix.id, applied, reach(failing, later).verdict == "passed"))
+        name, passed = fingerprint(failing, knowledge) or "", reach(failing, later).verdict == "passed"
+        for index, fix in enumerate(failing.suggestions):
+            applied = bool(fix.changes) and all(_applied(change, later) for change in fix.changes)
+            if applied or (index == 0 and fix.changes):
+                found.append(Retry(name, fix.id, applied, passed))
     return found
+
+
+def _applied(change: ConfigChange, later: Analysis) -> bool:
+    """Whether the next attempt has the value that was advised, or went further the same way."""
+    have = later.config.get(change.path)
+    if have == change.after:
+        return True
+    before, after, now = _number(change.before), _number(change.after), _number(have)
+    if before is None or after is None or now is None:
+        return False
+    return now <= after < before if after < before else now >= after > before
 
 
 def _text(text: LogText | None) -> str | None:
@@ -209,3 +238,26 @@ def _hours(analysis: Analysis) -> float | None:
     if seconds is None and pace.bar_step_s is not None:
         seconds = pace.bar_step_s * attempt.good_steps
     return round(seconds / 3600, 4) if seconds is not None else None
+
+
+def _hours_lost(analysis: Analysis, report: Report) -> float | None:
+    """What of the attempt's time is lost: all that no checkpoint keeps; None where the log does not tell.
+
+    A run that went on lost the steps that it dropped, one that paged memory what the slow steps cost on top.
+    """
+    kind, attempt = analysis.diagnosis.kind, analysis.attempt
+    hours = _hours(analysis)
+    if kind == "none" or hours is None:
+        return None
+    times = attempt.step_times
+    if kind == "vram_spill":
+        return round(times.lost_s / 3600, 4) if times is not None else None
+    ooms = sum(oom.phase == "training_step" for oom in attempt.ooms)
+    if attempt.end.outcome not in ("failed", "killed"):
+        step_s = analysis.attempt.pace.bar_step_s
+        return round(ooms * step_s / 3600, 4) if step_s is not None and ooms else None
+    done, safe = attempt.good_steps + ooms, report.run.safe_step
+    if safe is None and any(warning.id == "checkpoint_missing" for warning in report.warnings):
+        safe = report.run.last_saved_step  # saved, and since moved; or the folder is a copy without it
+    kept = min(max(0, safe - attempt.start_step), done) if safe is not None else 0
+    return round(hours * (1 - kept / done), 4) if done else hours

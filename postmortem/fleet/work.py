@@ -88,7 +88,7 @@ def _row(target: Target, opened: Intake, lexicon: Lexicon) -> Row:
     analysis = analysis_of(opened, lexicon, database=database)
     report = build(analysis, lexicon.knowledge)
     history = tuple(_history(opened, lexicon, analysis)) if len(analysis.attempts) > 1 else ()
-    return row_of(target.name, target.path, analysis, report, history)
+    return row_of(target.name, target.path, analysis, report, lexicon.knowledge, history)
 
 
 def _database(opened: Intake) -> JobDatabase | None:

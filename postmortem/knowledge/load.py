@@ -18,6 +18,7 @@ from postmortem import __version__
 from postmortem.knowledge.history import History, history_in
 from postmortem.knowledge.memory_schema import MemoryEncoder, MemoryModel, MemoryRule, MemoryVae
 from postmortem.knowledge.schema import (
+    Cause,
     ClassEntry,
     Dating,
     Exclusion,
@@ -43,6 +44,7 @@ SECTIONS: dict[str, Any] = {
     "families": Family,
     "remedies": Remedy,
     "factors": Factor,
+    "causes": Cause,
     "classes": ClassEntry,
     "redactions": Redaction,
     "private_settings": PrivateSetting,

@@ -209,6 +209,18 @@ class Factor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     weight: int = 0
 
 
+class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What in the job or around it brings a failure about, so that two failures are the same or are not.
+
+    The first entry whose conditions hold counts. `anywhere`: the phase and the place in the program play no part.
+    """
+
+    id: str
+    source: str
+    when: tuple[str, ...]
+    anywhere: bool = False
+
+
 Program = Literal["ai-toolkit", "torch"]
 """Whose version: AI Toolkit's is a date and a commit of its main branch, torch's a release."""
 
@@ -393,3 +405,4 @@ class Knowledge(msgspec.Struct, frozen=True):
     first_tries: tuple[FirstTry, ...] = ()
     private_settings: tuple[PrivateSetting, ...] = ()
     kept_words: tuple[KeptWords, ...] = ()
+    causes: tuple[Cause, ...] = ()

@@ -151,6 +151,8 @@ def _conditions(knowledge: Knowledge) -> Iterator[str]:
 
     for factor in knowledge.factors:
         yield from check(factor.id, factor.when)
+    for cause in knowledge.causes:
+        yield from check(cause.id, cause.when)
     for remedy in knowledge.remedies:
         yield from check(remedy.id, remedy.requires)
         for rule in (*remedy.offer, *remedy.will_not_help):
@@ -184,7 +186,7 @@ def _sources(knowledge: Knowledge) -> Iterator[str]:
     groups = (
         *(knowledge.patterns, knowledge.remedies, knowledge.factors, knowledge.families, knowledge.classes),
         *(knowledge.datings, knowledge.regressions, knowledge.variables, knowledge.risks, knowledge.first_tries),
-        *(knowledge.redactions, knowledge.private_settings, knowledge.kept_words),
+        *(knowledge.causes, knowledge.redactions, knowledge.private_settings, knowledge.kept_words),
     )
     for entries in groups:
         for entry in entries:
@@ -216,6 +218,8 @@ def needed_texts(knowledge: Knowledge) -> Iterator[str]:
             yield f"signature.{pattern.id}"
     for factor in knowledge.factors:
         yield f"factor.{factor.id}"
+    for cause in knowledge.causes:
+        yield f"fleet.cause.{cause.id}"
     for entry in knowledge.classes:
         yield f"{entry.what}.{entry.id}.title"
         yield f"{entry.what}.{entry.id}.explain"

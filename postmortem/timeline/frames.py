@@ -67,9 +67,15 @@ def _own(text: str) -> bool:
     return "site-packages" not in path and "dist-packages" not in path
 
 
+_LIBRARY = re.compile(r"/lib(?:64)?/python\d|/python[\d.]*/lib/|^<frozen ", re.IGNORECASE)
+"""Python's own modules, on Linux, macOS and Windows."""
+
+
 def innermost_own(traceback: Traceback) -> Frame | None:
-    """The innermost frame that is not in an installed package: where the program's own code failed."""
+    """The innermost frame that is neither in an installed package nor in Python's own modules: where the program's
+    own code failed."""
     for frame in reversed(traceback.frames):
-        if _own(subject(frame)):
+        text = subject(frame)
+        if _own(text) and not _LIBRARY.search(text.split("|", 1)[0]):
             return frame
     return None

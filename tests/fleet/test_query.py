@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postmortem.fleet.query import BadExpression, checked
+from postmortem.fleet.query import BadExpression, checked, unmatched
 from postmortem.fleet.row import Row
 from postmortem.fleet.table import columns, frame, to_csv, where
 
@@ -44,6 +44,32 @@ def test_class_inside_a_text_stays() -> None:
 def test_nothing_else_is_asked(expression: str) -> None:
     with pytest.raises(BadExpression):
         checked(expression, ["run", "class"])
+
+
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        ("familie == 'x'", "did you mean family?"),
+        ("class = 'x'", "write == for equals"),
+        ("family == FLUX", "put it in quotes"),
+        ("family == Z-Image", "texts in quotes"),
+        ("batch > 1", "batch_size"),
+    ],
+)
+def test_an_error_says_what_to_write(expression: str, hint: str) -> None:
+    with pytest.raises(BadExpression, match=hint.replace("?", r"\?")):
+        checked(expression, list(columns()))
+
+
+def test_a_comparison_of_the_wrong_type_is_said() -> None:
+    with pytest.raises(BadExpression, match="numbers with numbers"):
+        where(frame(ROWS), "batch_size > 'two'")
+
+
+def test_a_text_that_no_row_has_is_told_with_the_nearest() -> None:
+    values = {"class": ["bucket_spike", "caching"]}
+    found = unmatched("class == 'bucket_spikes' or class in ['caching', 'x']", lambda name: values.get(name, []))
+    assert found == [("class", "bucket_spikes", ["bucket_spike"]), ("class", "x", ["bucket_spike", "caching"])]
 
 
 def test_no_cell_of_the_csv_is_a_formula() -> None:

@@ -84,7 +84,7 @@ def test_a_log_written_just_now_is_not_remembered(tree: Path, lexicon: Lexicon, 
 
 def test_a_damaged_cache_is_made_anew(tree: Path, lexicon: Lexicon, tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "fleet-1-v.db").write_bytes(b"no database" * 1000)
+    (tmp_path / "cache" / "fleet-2-v.db").write_bytes(b"no database" * 1000)
     assert rows(tree, lexicon, Cache("v", tmp_path / "cache")) == rows(tree, lexicon, Cache("v", None))
 
 

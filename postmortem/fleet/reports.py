@@ -1,0 +1,108 @@
+"""The report of each run that failed, beside the page: written by worker processes, a file a run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from postmortem.fleet import pool
+from postmortem.fleet.row import Row
+from postmortem.fleet.work import report_of
+from postmortem.report.document import Report
+from postmortem.report.texts import Texts
+from postmortem.scan import Lexicon
+
+SHARE = 8
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A report to write: of the run at `path`, below `folder`, in `lang`; `redact` hides what is personal in it."""
+
+    path: str
+    folder: str
+    lang: str
+    redact: bool
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its suffix: the same for the same run, and saying nothing of it."""
+        return blake2b(os.fsencode(os.path.abspath(self.path)), digest_size=8).hexdigest()  # noqa: PTH100
+
+
+def report_page(report: Report, texts: Texts) -> tuple[str, str]:
+    """A report as a file that a browser or a ticket shows: its suffix and its text."""
+    from postmortem.report import markdown
+
+    return ".md", markdown.render(report, texts)
+
+
+def wanted(rows: Sequence[Row], folder: Path, lang: str, *, redact: bool) -> dict[int, Wanted]:
+    """The reports that the page links, by the index of their rows: of every run that failed."""
+    return {
+        index: Wanted(row.path, str(folder), lang, redact)
+        for index, row in enumerate(rows)
+        if row.fingerprint is not None and row.duplicate_of is None
+    }
+
+
+def write_all(
+    asked: Sequence[Wanted], lexicon: Lexicon, workers: int, pack: Path | None, step: Callable[[], None] | None = None
+) -> list[str | None]:
+    """Write every report; the file names in order, None for a run that could not be read any more.
+
+    Raises OSError where the folder cannot be written.
+    """
+    names: list[str | None] = []
+    for name in _written(asked, lexicon, workers, pack):
+        names.append(name)
+        if step is not None:
+            step()
+    return names
+
+
+def _written(asked: Sequence[Wanted], lexicon: Lexicon, workers: int, pack: Path | None) -> Iterator[str | None]:
+    if workers <= 1 or len(asked) <= 2 * SHARE:
+        for one in asked:
+            yield _write(one, lexicon)
+        return
+    context = multiprocessing.get_context("spawn")
+    done = 0
+    with (
+        suppress(BrokenProcessPool),
+        ProcessPoolExecutor(workers, mp_context=context, initializer=pool.begin, initargs=(pack,)) as executor,
+    ):
+        for name in executor.map(_in_worker, asked, chunksize=SHARE):
+            done += 1
+            yield name
+    # a worker was killed: the rest is written here, so that the page has all its links
+    for one in asked[done:]:
+        yield _write(one, lexicon)
+
+
+def _in_worker(one: Wanted) -> str | None:
+    return _write(one, pool.ready())
+
+
+def _write(one: Wanted, lexicon: Lexicon) -> str | None:
+    try:
+        report = report_of(one.path, lexicon, one.lang)
+    except Exception:  # what cannot be read now has a row that says so, or has changed since
+        return None
+    if one.redact:
+        from postmortem.report.redact import Redactor
+
+        report = Redactor(lexicon.knowledge).document(report)
+    suffix, text = report_page(report, Texts(lexicon.knowledge, one.lang))
+    target = Path(one.folder) / f"{one.stem}{suffix}"
+    part = target.with_name(f".{target.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(target)
+    return target.name

@@ -1,0 +1,82 @@
+"""`batch` from the outside: what goes to stdout, what to files, and what is said when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulate import config, finished, head, training
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "runs"
+    for number in range(4):
+        folder = root / f"kim_{number}"
+        folder.mkdir(parents=True)
+        off = config(train__gradient_checkpointing=False)
+        text = head(off) + training(400, {0, 1, 2, 3}) if number else head(config()) + training(40, []) + finished()
+        (folder / "log.txt").write_text(text + f"{number}\n")
+    return root
+
+
+def batch(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "postmortem", "batch", "--no-cache", "--workers", "1", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+def test_the_table_the_groups_and_the_page_in_one_go(tree: Path, tmp_path: Path) -> None:
+    page, groups = tmp_path / "fleet.html", tmp_path / "groups.json"
+    done = batch(tree, "--html", page, "--groups", groups, "--rank", "hours")
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.startswith("4 runs, 3 of them ran out of memory")
+    (group,) = json.loads(groups.read_text())["groups"]
+    assert (group["runs"], group["cause"], group["fix"]) == (3, "checkpointing_off", "enable_gradient_checkpointing")
+    text = page.read_text()
+    found = sorted((tmp_path / "fleet_reports").iterdir())
+    assert len(found) == 3 and all(f'href="fleet_reports/{one.name}"' in text for one in found)
+    assert "kim_" not in text and "&lt;run-2&gt;" in text
+
+
+def test_names_are_shown_where_the_user_says_so(tree: Path, tmp_path: Path) -> None:
+    page = tmp_path / "fleet.html"
+    assert batch(tree, "--html", page, "--no-redact", "--lang", "ko").returncode == 0
+    assert "kim_1" in page.read_text() and '<html lang="ko">' in page.read_text()
+
+
+def test_a_csv_file_opens_in_a_spreadsheet_and_a_pipe_has_no_mark(tree: Path, tmp_path: Path) -> None:
+    target = tmp_path / "fleet.csv"
+    assert batch(tree, "--format", "csv", "-o", target).returncode == 0
+    assert target.read_bytes().startswith(b"\xef\xbb\xbfrun,path,")
+    assert batch(tree, "--format", "csv").stdout.startswith("run,path,")
+
+
+def test_where_narrows_rows_and_groups(tree: Path) -> None:
+    done = batch(tree, "--where", "class == 'early_step' and step < 100")
+    assert "Shown: 3 of 4." in done.stdout
+    nothing = batch(tree, "--where", "class == 'early_steps'")
+    assert nothing.returncode == 0
+    assert nothing.stderr == "postmortem: --where: no run has the class 'early_steps'; there are early_step\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--where", "clas == 'x'"), "--where: no column clas; did you mean class"),
+        (("--where", "class = 'x'"), "write == for equals"),
+        (("--groups", "groups.txt"), "give a file that ends in .json or .csv"),
+        (("--format", "parquet"), "give -o FILE"),
+    ],
+)
+def test_bad_usage_is_said_before_anything_is_read(tree: Path, arguments: tuple[str, str], said: str) -> None:
+    done = batch(tree, *arguments)
+    assert (done.returncode, done.stdout) == (2, "") and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_page_that_cannot_be_written_leaves_stdout_empty(tree: Path, tmp_path: Path) -> None:
+    done = batch(tree, "--html", tmp_path / "none" / "fleet.html")
+    assert done.returncode == 3 and done.stdout == "" and done.stderr.count("\n") == 1
