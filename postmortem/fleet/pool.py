@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -120,6 +121,7 @@ def _begin(pack: Path | None) -> None:
     global _lexicon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _lexicon = Lexicon(load(pack))
+    gc.freeze()  # the patterns live as long as the process: not to be looked through again with each run
 
 
 def _share(targets: list[Target]) -> list[Done]:
