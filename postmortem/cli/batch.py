@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,19 @@ import typer
 
 from postmortem.cli import common, inputs, output
 from postmortem.cli.errors import USAGE, Failure
+from postmortem.intake import is_url
 from postmortem.text import printable
 
 if TYPE_CHECKING:
     from postmortem.fleet.row import Row
     from postmortem.knowledge.schema import Knowledge
+
+
+class Engine(str, enum.Enum):
+    """What analyses the runs."""
+
+    local = "local"
+    dask = "dask"
 
 
 class TableFormat(str, enum.Enum):
@@ -28,10 +37,24 @@ class TableFormat(str, enum.Enum):
 
 
 def batch(
-    folders: list[Path] = typer.Argument(..., metavar="DIR…", help="Folders with runs, at any depth; or single logs."),
-    format: TableFormat = typer.Option(TableFormat.table, "--format", help="How to print the rows."),
-    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    folders: list[str] = typer.Argument(
+        ..., metavar="DIR…", help="Folders with runs, at any depth, here or in a store (s3://…); or single logs."
+    ),
+    format: TableFormat | None = typer.Option(
+        None, "--format", help="How to print the rows: a table, if nothing is said.", show_default=False
+    ),
+    out: str | None = typer.Option(
+        None,
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write there, whole or not at all; with --engine dask a folder: a Parquet data set.",
+    ),
     workers: int = typer.Option(0, "--workers", metavar="N", min=0, help="Processes; 0 means one a core."),
+    engine: Engine = typer.Option(Engine.local, "--engine", help="This machine, or a Dask cluster that is there."),
+    scheduler: str | None = typer.Option(
+        None, "--scheduler", metavar="ADDRESS", help="The cluster's scheduler, such as tcp://10.0.0.1:8786."
+    ),
     where: str | None = typer.Option(
         None, "--where", metavar="EXPR", help="Show these rows only, such as \"class == 'bucket_spike'\"."
     ),
@@ -49,24 +72,33 @@ def batch(
     common.check_language(base, lang)
     if format is TableFormat.parquet and out is None:
         raise Failure("--format parquet: give -o FILE; it is no text", USAGE)
+    if (engine is Engine.dask) != (scheduler is not None):
+        raise Failure("--engine dask and --scheduler ADDRESS go together", USAGE)
     for folder in folders:
-        inputs.refuse_overwriting(out, folder)
-    rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, use_cache=cache))
+        if not is_url(folder) and out is not None:
+            inputs.refuse_overwriting(Path(out), Path(folder))
+    if scheduler is not None and out is not None and format in (None, TableFormat.parquet):
+        from postmortem.cli import batch_cluster
+
+        batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, _since(since), where)
+        return 0
+    rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache))
     if not rows:
-        shown = ", ".join(printable(str(folder))[:100] for folder in folders[:3])
+        shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
         raise Failure(f"{shown}: no run in it; give a folder with run folders, logs or archives")
-    _write(rows, where, format, out, base, lang)
+    _write(rows, where, format or TableFormat.table, Path(out) if out is not None else None, base, lang)
     return 0
 
 
 def _rows(
-    folders: Sequence[Path],
+    folders: Sequence[str],
     base: Knowledge,
     pack: Path | None,
     workers: int | None,
     include: Sequence[str],
     exclude: Sequence[str],
     since: str | None,
+    scheduler: str | None,
     *,
     use_cache: bool,
 ) -> Iterator[Row]:
@@ -81,12 +113,18 @@ def _rows(
         targets = list(find(folders, include, exclude, _since(since)))
     except IntakeError as error:
         raise Failure(str(error)) from None
-    store = cache.Cache(base.version, cache.home() if use_cache else None)
     done: list[Row] = []
-    with bar(len(targets)) as progress:
+    with ExitStack() as held:
+        engine = None
+        if scheduler is not None:
+            from postmortem.cli import batch_cluster
+
+            engine = held.enter_context(batch_cluster.connected(scheduler, base, pack, folders)).rows
+        store = cache.Cache(base.version, cache.home() if use_cache else None)
+        progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
-            done.extend(rows_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step))
+            done.extend(rows_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
         except KeyboardInterrupt:
             output.tell(f"interrupted: {len(done)} runs are done; what follows is of these, and a new start goes on")
         finally:

@@ -22,11 +22,15 @@ class Steps:
         """One more is done."""
         self._progress.advance(self._task)
 
+    def steps(self, count: int) -> None:
+        """So many more are done."""
+        self._progress.advance(self._task, count)
+
 
 @contextmanager
 def bar(total: int) -> Iterator[Steps | None]:
-    """A bar with rate and remaining time; None where stderr is no terminal."""
-    if sys.stderr is None or not sys.stderr.isatty() or total < 2:
+    """A bar with rate and remaining time; None where stderr is no terminal. A `total` of 0 is one not yet known."""
+    if sys.stderr is None or not sys.stderr.isatty() or total == 1:
         yield None
         return
     from rich.console import Console
@@ -34,4 +38,4 @@ def bar(total: int) -> Iterator[Steps | None]:
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed:.0f}/s"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield Steps(progress, progress.add_task("", total=total))
+        yield Steps(progress, progress.add_task("", total=total or None))

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from postmortem.fleet.find import Target
-from postmortem.fleet.work import Done, failed, work
+from postmortem.fleet.work import Done, failed, work_all
 from postmortem.knowledge.load import load
 from postmortem.scan import Lexicon
 
@@ -40,8 +40,7 @@ def cores() -> int:
 def run_all(targets: Iterable[Target], lexicon: Lexicon, workers: int, pack: Path | None = None) -> Iterator[Done]:
     """A row for each target, in order. With one worker everything happens in this process."""
     if workers <= 1:
-        for target in targets:
-            yield work(target, lexicon)
+        yield from work_all(targets, lexicon)
         return
     yield from Pool(workers, pack).run(targets)
 
@@ -126,4 +125,4 @@ def _begin(pack: Path | None) -> None:
 
 def _share(targets: list[Target]) -> list[Done]:
     assert _lexicon is not None
-    return [work(target, _lexicon) for target in targets]
+    return list(work_all(targets, _lexicon))
