@@ -32,8 +32,8 @@ class Target(msgspec.Struct, frozen=True):
 
     `path` is a path of this machine or a URL of a store. `kind` is folder, log or archive; `sure` is false for a file
     that may be no log at all. `signature` names the files that are read, with size and time, and is empty where a store
-    tells nothing by which a change could be seen; `bytes` is the size of its logs. `files` are those of a folder in a
-    store that an analysis reads.
+    tells nothing by which a change could be seen; `bytes` is the size of its logs. `files` are those in a store that an
+    analysis reads, with their sizes: names in the folder, or an empty name for the target itself.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Target(msgspec.Struct, frozen=True):
     signature: str
     bytes: int
     mtime: float
-    files: tuple[str, ...] = ()
+    files: tuple[tuple[str, int], ...] = ()
 
 
 def find(
@@ -154,13 +154,13 @@ def _run(folder: Place, name: str, entries: Sequence[Entry]) -> Target | None:
     )
 
 
-def _read_there(logs: Sequence[Entry], entries: Sequence[Entry]) -> Iterator[str]:
+def _read_there(logs: Sequence[Entry], entries: Sequence[Entry]) -> Iterator[tuple[str, int]]:
     """The files of a folder in a store that an analysis reads."""
-    old = sorted((one.name for one in logs if OLD_LOG.fullmatch(one.name)), key=natural)
-    yield from (f"logs/{name}" for name in old[-MAX_OLD_LOGS:])
+    old = sorted((one for one in logs if OLD_LOG.fullmatch(one.name)), key=lambda one: natural(one.name))
+    yield from ((f"logs/{one.name}", one.stat().st_size) for one in old[-MAX_OLD_LOGS:])
     for entry in entries:
         if entry.is_file() and (entry.name in (*LOG_NAMES, *CONFIG_NAMES) or entry.name.startswith("loss_log.db")):
-            yield entry.name
+            yield entry.name, entry.stat().st_size
 
 
 def _file(entry: Entry | LocalPlace, name: str, seen: set[tuple[Any, Any]]) -> Iterator[Target]:
@@ -180,6 +180,7 @@ def _file(entry: Entry | LocalPlace, name: str, seen: set[tuple[Any, Any]]) -> I
         signature=_signature([(path.name, found)]),
         bytes=found.st_size,
         mtime=found.st_mtime,
+        files=(("", found.st_size),) if is_url(entry.path) and not entry.path.lower().startswith("http") else (),
     )
 
 
@@ -187,7 +188,7 @@ def _signature(stats: Iterable[tuple[str, Any]]) -> str:
     """What changes when one of the files does; empty where a store says neither time nor checksum."""
     parts = []
     for name, found in stats:
-        if not found.st_mtime_ns and not found.st_ino:
+        if not found.st_mtime_ns and not found.st_ino and stat.S_ISREG(found.st_mode):
             return ""
         parts.append(f"{name}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}")
     return "|".join(parts)

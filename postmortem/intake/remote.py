@@ -7,6 +7,7 @@ temporary folder under names of our own; of a remote run folder only what an ana
 from __future__ import annotations
 
 import errno
+import io
 import re
 import threading
 import time
@@ -28,13 +29,16 @@ STALL_S = 60.0
 CONNECT_S = 15.0
 CHUNK = 1 << 20
 MAX_LOOSE = 8
+AT_ONCE = 16 << 20
+"""Bytes that are asked for in one request, and held in memory for a moment."""
 _PAGE = re.compile(rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,400}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _OLD_LOG = re.compile(r"\d{1,6}_log\.txt")
 _BESIDE = ("log.txt", *CONFIG_NAMES, "loss_log.db", "loss_log.db-wal", "loss_log.db-shm")
 
 
-def open_url(url: str, limits: Limits | None = None, files: Sequence[str] = ()) -> Intake:
-    """The log, archive or run folder at `url`; of a folder of which a listing is at hand, these `files`.
+def open_url(url: str, limits: Limits | None = None, files: Sequence[tuple[str, int]] = ()) -> Intake:
+    """The log, archive or run folder at `url`; where a listing is at hand, these `files` of it with their sizes
+    (an empty name is the log itself).
 
     Raises IntakeError, in a line that names the URL without its secrets; Unreachable where another try may help.
     """
@@ -100,7 +104,7 @@ def _within_time(copy: _Copy, shown: str) -> Path:
 class _Copy:
     """One transfer, in a thread of its own: where it stands, and what came of it."""
 
-    def __init__(self, url: str, home: Path, mib: int, files: Sequence[str] = ()) -> None:
+    def __init__(self, url: str, home: Path, mib: int, files: Sequence[tuple[str, int]] = ()) -> None:
         self._url = url
         self._named = files
         self._home = home
@@ -120,7 +124,9 @@ class _Copy:
         web = is_web(self._url)
         files, path = file_system(self._url)
         if self._named:
-            return self._copied(files, {name: f"{path.rstrip('/')}/{name}" for name in self._named})
+            for name, size in self._named:
+                self._listed(files, f"{path.rstrip('/')}/{name}" if name else path, self._home / (name or "log"), size)
+            return self._home if self._named[0][0] else self._home / "log"
         if not web and files.isdir(path):
             return self._folder(files, path)
         # as a stream: a server need not know about ranges
@@ -146,15 +152,21 @@ class _Copy:
             wanted.update({f"logs/{name}": names[name] for name in old[-MAX_OLD_LOGS:]})
         if not wanted:
             raise IntakeError("a folder without a log; give the run's folder or its log")
-        return self._copied(files, wanted)
-
-    def _copied(self, files: Any, wanted: dict[str, str]) -> Path:
         for name, remote in wanted.items():
             target = self._home / name
             target.parent.mkdir(exist_ok=True)
             with files.open(remote, "rb") as source:
                 self._write(source.read, target)
         return self._home
+
+    def _listed(self, files: Any, remote: str, target: Path, size: int) -> None:
+        """A file of which the size is known: a small one in one request."""
+        target.parent.mkdir(exist_ok=True)
+        if size <= AT_ONCE:
+            self._write(io.BytesIO(files.cat_file(remote)).read, target)
+            return
+        with files.open(remote, "rb") as source:
+            self._write(source.read, target)
 
     def _write(self, read: Callable[[int], bytes], target: Path) -> None:
         with target.open("xb") as file:

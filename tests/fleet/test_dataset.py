@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import msgspec
@@ -90,7 +89,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.parquet").write_bytes(b"x")
     with pytest.raises(DatasetError, match=r"holds other files \(thesis.parquet\)"):
         Folder(str(tmp_path)).begin("build")
-    assert os.listdir(tmp_path) == ["thesis.parquet"]
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.parquet"]
 
 
 def target(name: str, size: int) -> Target:

@@ -12,7 +12,7 @@ from postmortem.fleet import work as working
 from postmortem.fleet.cache import Cache
 from postmortem.fleet.find import find
 from postmortem.fleet.run import rows_of
-from postmortem.intake import IntakeError, remote
+from postmortem.intake import IntakeError, Unreachable, remote
 from postmortem.scan import Lexicon
 from tests.fleet import trees
 
@@ -36,7 +36,15 @@ def test_the_runs_are_those_of_the_folder(store: str, tmp_path: Path) -> None:
     assert [one.bytes for one in there.values()] == [one.bytes for one in here.values()]
     assert [(one.kind, one.sure) for one in there.values()] == [(one.kind, one.sure) for one in here.values()]
     assert there["run_0"].path == f"{STORE}/run_0"
-    assert there["run_0"].files == ("logs/0_log.txt", "log.txt")
+    assert there["run_0"].files == (
+        ("logs/0_log.txt", here_size(tmp_path, "logs/0_log.txt")),
+        ("log.txt", here_size(tmp_path, "log.txt")),
+    )
+    assert all(one.signature for one in there.values())
+
+
+def here_size(tmp_path: Path, name: str) -> int:
+    return (tmp_path / "runs" / "run_0" / name).stat().st_size
 
 
 def test_the_rows_are_those_of_the_folder_but_for_the_path(store: str, lexicon: Lexicon, tmp_path: Path) -> None:
@@ -77,14 +85,14 @@ def test_a_store_that_does_not_answer_is_asked_again(
     opened = remote.open_url
     pauses: list[float] = []
 
-    def open_url(url: str, limits: object = None, files: tuple[str, ...] = ()) -> object:
+    def open_url(url: str, limits: object = None, files: tuple[tuple[str, int], ...] = ()) -> object:
         if left.get(url, 0):
             left[url] -= 1
-            raise remote.Unreachable(f"{url}: cannot be reached")
+            raise Unreachable(f"{url}: cannot be reached")
         return opened(url, files=files)
 
     monkeypatch.setattr(remote, "open_url", open_url)
-    monkeypatch.setattr(working.time, "sleep", pauses.append)
+    monkeypatch.setattr("postmortem.fleet.work.time.sleep", pauses.append)
     rows = {row.run: row for row in rows_of(find([store]), lexicon, Cache("v", None), 1)}
     assert rows["run_3"].kind == "gpu_oom"
     assert (rows["run_4"].status, rows["run_4"].error) == ("error", "cannot be reached")
