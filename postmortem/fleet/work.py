@@ -18,7 +18,7 @@ from postmortem.fleet.find import Target
 from postmortem.fleet.row import Row, row_of
 from postmortem.intake import Intake, IntakeError, Unreachable, is_url, jobdb, open_input, open_path
 from postmortem.model import JobDatabase
-from postmortem.reading import analyses_of, analysis_of
+from postmortem.reading import analysis_of, run_of
 from postmortem.report import build
 from postmortem.report.document import Report
 from postmortem.scan import Lexicon
@@ -160,9 +160,8 @@ def content_key(target: Target, opened: Intake) -> str:
 
 def _row(target: Target, opened: Intake, lexicon: Lexicon) -> Row:
     database = _database(opened)
-    analysis = analysis_of(opened, lexicon, database=database)
+    analysis, history = run_of(opened, lexicon, database)
     report = build(analysis, lexicon.knowledge)
-    history = tuple(_history(opened, lexicon, analysis)) if len(analysis.attempts) > 1 else ()
     return row_of(target.name, shown(target.path), analysis, report, history)
 
 
@@ -178,9 +177,3 @@ def _database(opened: Intake) -> JobDatabase | None:
 @lru_cache(maxsize=4)
 def _read_database(path: str, size: int, mtime_ns: int) -> JobDatabase:
     return jobdb.read(Path(path))
-
-
-def _history(opened: Intake, lexicon: Lexicon, analysis: pipeline.Analysis) -> Iterator[pipeline.Analysis]:
-    for one in analyses_of(opened, lexicon):
-        if pipeline.same_job(one.attempt, analysis.attempt):
-            yield one
