@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ MARK = "_postmortem.json"
 _PART = re.compile(r"part-\d{6,}-([0-9a-f]{32})\.parquet")
 _KEYS = b"postmortem.keys"
 _NO_KEY = bytes(16)
+AT_ONCE = 16
+"""Parts that are written again at once: what takes time is the store's answer."""
 
 
 class DatasetError(Exception):
@@ -176,12 +179,14 @@ class Folder:
         wanted = np.flatnonzero((stands != np.arange(len(every))) & has_key)
         starts = np.cumsum([0, *(part.rows for part in parts)])
         names = self._names_of(parts, starts, sorted({int(stands[at]) for at in wanted}))
+        again: list[tuple[Part, dict[int, str]]] = []
         for number, part in enumerate(parts):
             low, high = starts[number], starts[number + 1]
             mine = wanted[np.searchsorted(wanted, low) : np.searchsorted(wanted, high)]
             if len(mine) or part.copies:
-                rows = {int(at - low): names[int(stands[at])] for at in mine}
-                self._write(part.name, self._rows(part.name), part.keys, rows)
+                again.append((part, {int(at - low): names[int(stands[at])] for at in mine}))
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(lambda one: self._write(one[0].name, self._rows(one[0].name), one[0].keys, one[1]), again))
         return len(wanted)
 
     def _names_of(self, parts: Sequence[Part], starts: Any, rows: Sequence[int]) -> dict[int, str]:
