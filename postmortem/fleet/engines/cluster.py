@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +28,8 @@ WORKERS_S = 60
 """How long to wait for the first worker of a cluster that has none yet."""
 AHEAD = 3
 """Shares in flight for each thread of the cluster: one at work, two so that none waits for the client."""
+LOOK_EVERY = 32
+"""Shares after which the cluster is asked again how many threads it has."""
 RETRIES = 3
 """How often a share that failed is done again; that a worker was lost does not count."""
 T = TypeVar("T")
@@ -132,9 +135,11 @@ class Cluster:
     ) -> Iterator[tuple[list[Target], bytes | BaseException]]:
         """Each share with what came of it; what is in flight is bounded, whatever the cluster's size."""
         waiting: deque[tuple[list[Target], Any]] = deque()
+        room = 0
         try:
-            while True:
-                room = AHEAD * max(1, sum(self._client.nthreads().values()))  # workers come and go
+            for number in count():
+                if number % LOOK_EVERY == 0:  # workers come and go
+                    room = AHEAD * max(1, sum(self._client.nthreads().values()))
                 while len(waiting) < room and (share := next(cut, None)) is not None:
                     function, arguments = task(share)
                     waiting.append((share, self._client.submit(function, *arguments, retries=RETRIES, pure=False)))
