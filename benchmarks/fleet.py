@@ -11,6 +11,7 @@ times.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -56,17 +57,25 @@ def resident_mib(pid: int) -> float:
     return total * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
-def measured(command: list[str], env: dict[str, str]) -> tuple[float, float, float]:
-    """(seconds, processor seconds, peak MiB), each of the process and its workers together."""
+def own_seconds(pid: int) -> float:
+    """Processor seconds of one process without its children."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(command: list[str], env: dict[str, str]) -> tuple[float, float, float, float]:
+    """(seconds, processor seconds, those of the first process alone, peak MiB); the rest with its workers."""
     started = time.perf_counter()
-    peak = 0.0
+    peak = own = 0.0
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:
         done = threading.Event()
 
         def watch() -> None:
-            nonlocal peak
+            nonlocal peak, own
             while not done.wait(SAMPLE_S):
                 peak = max(peak, resident_mib(process.pid))
+                with contextlib.suppress(OSError, IndexError):
+                    own = own_seconds(process.pid)
 
         watcher = threading.Thread(target=watch)
         watcher.start()
@@ -76,7 +85,7 @@ def measured(command: list[str], env: dict[str, str]) -> tuple[float, float, flo
         watcher.join()
     if status:
         raise SystemExit(f"{' '.join(command)}: status {status}")
-    return time.perf_counter() - started, used.ru_utime + used.ru_stime, peak
+    return time.perf_counter() - started, used.ru_utime + used.ru_stime, own, peak
 
 
 def read_all(folder: pathlib.Path) -> tuple[float, int]:
@@ -132,7 +141,7 @@ def main() -> None:
         for workers in options.workers:
             last = workers == options.workers[-1]
             cached = [] if last else ["--no-cache"]
-            seconds, processor, peak = measured([*command, "--workers", str(workers), *cached], env)
+            seconds, processor, own, peak = measured([*command, "--workers", str(workers), *cached], env)
             rows = rows_in(out)
             wrong = corpus.differences(truths, rows)
             same = "" if expected is None else f", rows {'equal' if rows == expected else 'NOT EQUAL'}"
@@ -141,13 +150,14 @@ def main() -> None:
             first = seconds if first is None else first
             print(
                 f"{workers} worker(s): {seconds:6.1f} s, {seconds / reference:5.1f} x the reference{speed}, "
-                f"{1000 * processor / len(truths):.1f} ms of processor a path, peak {peak:.0f} MiB in all, "
+                f"{1000 * processor / len(truths):.1f} ms of processor a path, "
+                f"{own / processor:.0%} of it in the first process, peak {peak:.0f} MiB in all, "
                 f"{len(rows):,} rows{same}, {len(wrong)} wrong",
                 flush=True,
             )
             for line in wrong[:10]:
                 print("   ", line)
-        again, _, peak = measured([*command, "--workers", str(options.workers[-1])], env)
+        again, _, _, peak = measured([*command, "--workers", str(options.workers[-1])], env)
         same = "equal" if rows_in(out) == expected else "NOT EQUAL"
         print(
             f"again, nothing changed: {again:.1f} s, {seconds / again:.1f} x faster, peak {peak:.0f} MiB, rows {same}"
