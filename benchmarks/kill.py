@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ import tempfile
 import time
 from typing import Any
 
+FROM_NOTHING = 4
+"""Starts on one cache; with a full one a batch is done before it can be killed."""
 STEP = "\nCUDA out of memory. Tried to allocate 20.00 MiB.\n"
 
 
@@ -51,9 +54,11 @@ def main() -> int:
         whole = time.monotonic() - started
         finished = 0
         for number in range(options.times):
+            if number % FROM_NOTHING == 0:
+                shutil.rmtree(pathlib.Path(home) / "postmortem", ignore_errors=True)
             process = subprocess.Popen(command(options.folder, out), env=env, start_new_session=True)
             try:
-                process.wait(timeout=whole * moments.uniform(0.02, 1.0))
+                process.wait(timeout=whole * moments.uniform(0.02, 0.6))
                 finished += 1
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
