@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types arrows patterns unit pages laws goldens bench clean
+.PHONY: demo test lint types arrows patterns unit pages laws goldens bench cluster fleet clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
@@ -38,6 +38,20 @@ laws: $(VENV)/.ready
 goldens: $(VENV)/.ready
 	UPDATE_GOLDENS=1 $(BIN)/python -m pytest tests/test_fixtures.py -n auto
 
+# a real Dask cluster and a server that speaks S3, in an environment of their own
+cluster: .venv-cluster/.ready
+	.venv-cluster/bin/python -m pytest tests/fleet
+
+.venv-cluster/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install -q --disable-pip-version-check -e '.[dev-cluster]'
+	@touch $@
+
+# ten thousand generated runs (2 GB) in build/corpus: every row checked, ratios printed
+fleet: $(VENV)/.ready
+	@mkdir -p build
+	$(BIN)/python benchmarks/fleet.py build/corpus
+
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/bench.py
 
@@ -48,4 +62,4 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-cluster build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -149,6 +149,30 @@ def analyse_each(
     )
 
 
+def analyse_run(
+    source: str,
+    logs: Sequence[Source],
+    configs: Sequence[ConfigText],
+    lexicon: Lexicon,
+    beside: Beside = Beside(),
+) -> tuple[Analysis, tuple[Analysis, ...]]:
+    """The analysis that `analyse` gives, and those that `analyse_each` gives of the same job where it had several
+    attempts; each log is read once. Of the history the UI's database says nothing. Raises NothingRecognised.
+    """
+    scans, attempts = _read(logs, lexicon, beside.skipped_steps)
+    chosen = choose(attempts)
+    found = _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
+    if len(attempts) == 1:
+        return found, ()
+    alone = msgspec.structs.replace(beside, database=None)
+    history = tuple(
+        _one(source, logs, scans, attempts, one, configs if one is attempts[-1] else (), lexicon, alone)
+        for one in attempts[-MAX_ATTEMPTS:]
+        if same_job(one, found.attempt)
+    )
+    return found, history
+
+
 def _read(
     logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None
 ) -> tuple[list[ScanResult], tuple[Attempt, ...]]:

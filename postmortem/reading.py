@@ -43,6 +43,15 @@ def analysis_of(
     )
 
 
+def run_of(
+    opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None
+) -> tuple[pipeline.Analysis, tuple[pipeline.Analysis, ...]]:
+    """The analysis of the attempt that counts, and of all attempts of its job where there are several; the logs are
+    read once. Raises as `pipeline.analyse_run`, and OSError."""
+    beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), database, history())
+    return pipeline.analyse_run(opened.source, sources(opened), opened.configs, lexicon, beside)
+
+
 def analyses_of(opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None) -> tuple[pipeline.Analysis, ...]:
     """An analysis of every attempt. Raises as `pipeline.analyse_each`, and OSError."""
     beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), database, history())

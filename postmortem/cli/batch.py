@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import typer
 
 from postmortem.cli import common, inputs, output
 from postmortem.cli.errors import USAGE, Failure
+from postmortem.intake import is_url
 from postmortem.text import printable
 
 if TYPE_CHECKING:
@@ -25,6 +27,13 @@ class Ranking(str, enum.Enum):
     hours = "hours"
 
 
+class Engine(str, enum.Enum):
+    """What analyses the runs."""
+
+    local = "local"
+    dask = "dask"
+
+
 class TableFormat(str, enum.Enum):
     """How to print the rows."""
 
@@ -35,9 +44,19 @@ class TableFormat(str, enum.Enum):
 
 
 def batch(
-    folders: list[Path] = typer.Argument(..., metavar="DIR…", help="Folders with runs, at any depth; or single logs."),
-    format: TableFormat = typer.Option(TableFormat.table, "--format", help="How to print the rows."),
-    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    folders: list[str] = typer.Argument(
+        ..., metavar="DIR...", help="Folders with runs, at any depth, here or in a store (s3://...); or single logs."
+    ),
+    format: TableFormat | None = typer.Option(
+        None, "--format", help="How to print the rows: a table, if nothing is said.", show_default=False
+    ),
+    out: str | None = typer.Option(
+        None,
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write there, whole or not at all; with --engine dask a folder: a Parquet data set.",
+    ),
     groups_file: Path | None = typer.Option(
         None, "--groups", metavar="FILE", help="Write the groups there too: FILE.json or FILE.csv."
     ),
@@ -49,6 +68,10 @@ def batch(
         True, "--redact/--no-redact", help="In the page: labels in place of run names, job names and paths."
     ),
     workers: int = typer.Option(0, "--workers", metavar="N", min=0, help="Processes; 0 means one a core."),
+    engine: Engine = typer.Option(Engine.local, "--engine", help="This machine, or a Dask cluster that is there."),
+    scheduler: str | None = typer.Option(
+        None, "--scheduler", metavar="ADDRESS", help="The cluster's scheduler, such as tcp://10.0.0.1:8786."
+    ),
     where: str | None = typer.Option(
         None, "--where", metavar="EXPR", help="Show these rows only, such as \"class == 'bucket_spike'\"."
     ),
@@ -58,31 +81,49 @@ def batch(
         None, "--since", metavar="WHEN", help="Only runs whose log changed since then: 2026-11-30, or 7d, 12h."
     ),
     cache: bool = typer.Option(True, "--cache/--no-cache", help="Keep rows, and read only what has changed."),
-    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    lang: str = common.LANG,
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
 ) -> int:
     """Say which of many runs died of what, and which fix would save most."""
     base = common.knowledge(pack)
-    common.check_language(base, lang)
+    lang = common.language_of(base, lang, Path(out) if out is not None else None)
     if format is TableFormat.parquet and out is None:
         raise Failure("--format parquet: give -o FILE; it is no text", USAGE)
     if groups_file is not None and groups_file.suffix.lower() not in (".json", ".csv"):
         raise Failure(f"--groups {printable(str(groups_file))}: give a file that ends in .json or .csv", USAGE)
-    for target in (out, groups_file, html):
+    if (engine is Engine.dask) != (scheduler is not None):
+        raise Failure("--engine dask and --scheduler ADDRESS go together", USAGE)
+    file = Path(out) if out is not None else None
+    for target in (file, groups_file, html):
         for folder in folders:
-            inputs.refuse_overwriting(target, folder)
+            if not is_url(folder):
+                inputs.refuse_overwriting(target, Path(folder))
     if where is not None:
         _check(where)
-    rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, use_cache=cache))
+    if scheduler is not None and out is not None and format in (None, TableFormat.parquet):
+        from postmortem.cli import batch_cluster
+
+        batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, _since(since), where)
+        return 0
+    rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache))
     if not rows:
-        shown = ", ".join(printable(str(folder))[:100] for folder in folders[:3])
+        shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
         raise Failure(f"{shown}: no run in it; give a folder with run folders, logs or archives")
     from postmortem.cli import batchout
 
     batchout.write(
         rows,
         batchout.Wanted(
-            where, format.value, out, groups_file, html, rank.value, lang, redact=redact, workers=workers, pack=pack
+            where,
+            (format or TableFormat.table).value,
+            file,
+            groups_file,
+            html,
+            rank.value,
+            lang,
+            redact=redact,
+            workers=workers,
+            pack=pack,
         ),
         base,
     )
@@ -101,13 +142,14 @@ def _check(where: str) -> None:
 
 
 def _rows(
-    folders: Sequence[Path],
+    folders: Sequence[str],
     base: Knowledge,
     pack: Path | None,
     workers: int | None,
     include: Sequence[str],
     exclude: Sequence[str],
     since: str | None,
+    scheduler: str | None,
     *,
     use_cache: bool,
 ) -> Iterator[Row]:
@@ -122,12 +164,18 @@ def _rows(
         targets = list(find(folders, include, exclude, _since(since)))
     except IntakeError as error:
         raise Failure(str(error)) from None
-    store = cache.Cache(base.version, cache.home() if use_cache else None)
     done: list[Row] = []
-    with bar(len(targets)) as progress:
+    with ExitStack() as held:
+        engine = None
+        if scheduler is not None:
+            from postmortem.cli import batch_cluster
+
+            engine = held.enter_context(batch_cluster.connected(scheduler, base, pack, folders)).rows
+        store = cache.Cache(base.version, cache.home() if use_cache else None)
+        progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
-            done.extend(rows_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step))
+            done.extend(rows_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
         except KeyboardInterrupt:
             output.tell(f"interrupted: {len(done)} runs are done; what follows is of these, and a new start goes on")
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
+from functools import lru_cache
 
 import msgspec
 
@@ -51,6 +52,7 @@ def span_of(entry: Dating, history: History) -> Range:
     return bounds(entry.from_, entry.from_commit, entry.until, entry.until_commit, history)
 
 
+@lru_cache(maxsize=1024)
 def bounds(
     from_: str | None, from_commit: str | None, until: str | None, until_commit: str | None, history: History
 ) -> Range:
@@ -61,12 +63,14 @@ def bounds(
     if at is not None:
         start = versions[at].since
     elif from_:
-        start = max((n for n, version in enumerate(versions) if version.at < _second(from_)), default=0)
+        first = _second(from_)
+        start = max((n for n, version in enumerate(versions) if version.at < first), default=0)
     at = history.index_of(until_commit) if until_commit else None
     if at is not None:
         end = at
     elif until:
-        end = next((n for n, version in enumerate(versions) if version.at >= _second(until) + 86400), len(versions))
+        last = _second(until) + 86400
+        end = next((n for n, version in enumerate(versions) if version.at >= last), len(versions))
     return start, end
 
 

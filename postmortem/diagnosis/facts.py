@@ -90,7 +90,11 @@ def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | Non
         1 for key in config.values if re.fullmatch(r"datasets\[\d+\]\.control_path(_\d)?", key) and config.get(key)
     )
     facts["job.controls_each"] = max(
-        (sum(_count(config.get(f"datasets[{index}].{name}")) for name in _CONTROLS) for index in range(200)), default=0
+        (
+            sum(_count(config.get(f"datasets[{index}].{name}")) for name in _CONTROLS)
+            for index in config.indexes("datasets")
+        ),
+        default=0,
     )
     facts["job.auto_frames"] = any(value is True for value in _all(config, "datasets", "auto_frame_count"))
     on_disk = list(_all(config, "datasets", "cache_latents_to_disk"))
@@ -141,7 +145,7 @@ def _preview_facts(config: JobConfig) -> dict[str, Any]:
     width, height, frames = (config.get(f"sample.{name}") for name in ("width", "height", "num_frames"))
     sizes = [(width, height, frames)]
     count = 0
-    for index in range(200):
+    for index in config.indexes("sample.samples"):
         per = [config.get(f"sample.samples[{index}].{name}") for name in ("width", "height", "num_frames")]
         if any(value is not None for value in per):
             sizes.append((per[0] or width, per[1] or height, per[2] or frames))

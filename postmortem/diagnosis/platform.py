@@ -23,7 +23,7 @@ def platform_facts(attempt: Attempt, config: JobConfig, knowledge: Knowledge) ->
     for index, text in enumerate(_texts(attempt, config)):
         if index >= MAX_TEXTS:
             break
-        found.update(reason for regex, reason in entries if reason and regex.search(text))
+        found.update(reason for regex, reason in entries if reason and reason not in found and regex.search(text))
     if found & {"container", "kubernetes", "slurm"} and "windows" not in found:
         found.add("linux")
     facts: dict[str, Any] = {f"run.on_{place}": (place in found) if found else None for place in PLACES}

@@ -16,8 +16,10 @@ from pathlib import Path
 import msgspec
 
 from postmortem.fleet.find import Target
-from postmortem.fleet.row import Row
-from postmortem.fleet.work import Done
+from postmortem.fleet.row import MAX_TEXT, Row
+from postmortem.fleet.work import Done, shown
+from postmortem.intake import is_url
+from postmortem.text import printable
 
 RACY_S = 2.0
 """A file changed so shortly before it was read may change again within the resolution of its time: not remembered."""
@@ -82,19 +84,20 @@ class Cache:
 
     def get(self, target: Target) -> tuple[str, Row] | None:
         """The key and the row of a target whose files have not changed since."""
-        if self._base is None:
+        if self._base is None or not target.signature:
             return None
         try:
             found = self._base.execute(
                 "SELECT rows.key, row FROM seen JOIN rows ON rows.key = seen.key WHERE path = ? AND signature = ?",
-                (os.path.abspath(target.path), target.signature),  # noqa: PTH100  (resolve would follow links)
+                (_place(target), target.signature),
             ).fetchone()
             if found is None:
                 return None
             row = self._decode.decode(found[1])
         except (sqlite3.Error, msgspec.MsgspecError):
             return None
-        return found[0], msgspec.structs.replace(row, run=target.name, path=target.path)
+        name, path = printable(target.name)[:MAX_TEXT], printable(shown(target.path))[:1000]
+        return found[0], msgspec.structs.replace(row, run=name, path=path)
 
     def put(self, done: list[Done], now: float) -> None:
         """Remember what was analysed at `now` (seconds): all of it or nothing."""
@@ -103,9 +106,9 @@ class Cache:
             return
         rows = [(one.key, msgspec.json.encode(one.row)) for one in kept]
         seen = [
-            (os.path.abspath(one.target.path), one.target.signature, one.key)  # noqa: PTH100
+            (_place(one.target), one.target.signature, one.key)
             for one in kept
-            if now - one.target.mtime > RACY_S
+            if one.target.signature and now - one.target.mtime > RACY_S
         ]
         try:
             with self._transaction(self._base) as base:
@@ -130,3 +133,8 @@ class Cache:
         if self._base is not None:
             self._base.close()
             self._base = None
+
+
+def _place(target: Target) -> str:
+    """Where a target is, whatever folder the command runs in; links are not followed."""
+    return target.path if is_url(target.path) else os.path.abspath(target.path)  # noqa: PTH100

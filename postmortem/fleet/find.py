@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import msgspec
 
-from postmortem.intake import jobdb
+from postmortem.fleet.places import Entry, LocalPlace, Place
+from postmortem.intake import is_url, jobdb
 from postmortem.intake.errors import IntakeError
-from postmortem.intake.folders import CONFIG_NAMES, LOG_NAMES, OLD_LOG, natural
+from postmortem.intake.folders import CONFIG_NAMES, LOG_NAMES, MAX_OLD_LOGS, OLD_LOG, natural
 from postmortem.text import printable
 
 LOGS = (".log", ".out", ".err")
@@ -29,8 +30,10 @@ CAPTIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".mp4", ".mov", ".avi", 
 class Target(msgspec.Struct, frozen=True):
     """One run to analyse: where it is, under which name the tables show it, and what tells whether it changed.
 
-    `kind` is folder, log or archive; `sure` is false for a file that may be no log at all. `signature` names the files
-    that are read, with size and time; `bytes` is the size of its logs.
+    `path` is a path of this machine or a URL of a store. `kind` is folder, log or archive; `sure` is false for a file
+    that may be no log at all. `signature` names the files that are read, with size and time, and is empty where a store
+    tells nothing by which a change could be seen; `bytes` is the size of its logs. `files` are those in a store that an
+    analysis reads, with their sizes: names in the folder, or an empty name for the target itself.
     """
 
     path: str
@@ -40,27 +43,23 @@ class Target(msgspec.Struct, frozen=True):
     signature: str
     bytes: int
     mtime: float
+    files: tuple[tuple[str, int], ...] = ()
 
 
 def find(
-    roots: Sequence[Path],
+    roots: Sequence[str | Path],
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     since: float | None = None,
 ) -> Iterator[Target]:
-    """The runs below `roots`, each once, in the order of their names. Patterns are of the shell's kind and are held
-    against the path below its root, and against its last part; `since` is a time in seconds.
+    """The runs below `roots` (paths, or URLs of stores that fsspec knows), each once, in the order of their names.
 
-    Raises IntakeError for a root that is not there.
+    Patterns are of the shell's kind and are held against the path below its root, and against its last part; `since` is
+    a time in seconds. Raises IntakeError for a root that is not there.
     """
-    seen: set[tuple[int, int]] = set()
+    seen: set[tuple[Any, Any]] = set()
     for root in roots:
-        try:
-            mode = root.stat().st_mode
-        except OSError as error:
-            raise IntakeError(f"{printable(str(root))[:300]}: {(error.strerror or 'not readable').lower()}") from None
-        found = _walk(root, "", seen, 0) if stat.S_ISDIR(mode) else iter(_file(root, root.name, seen))
-        for target in found:
+        for target in _below(str(root), seen):
             if since is not None and target.mtime < since:
                 continue
             if include and not _any(target.name, include):
@@ -70,20 +69,35 @@ def find(
             yield target
 
 
+def _below(root: str, seen: set[tuple[Any, Any]]) -> Iterator[Target]:
+    if is_url(root):
+        from postmortem.fleet import stores
+
+        found = stores.open_root(root)
+        if isinstance(found, Place):
+            return _walk(found, "", seen, 0)
+        return _file(found, found.name, seen)
+    place = LocalPlace(root)
+    try:
+        mode = place.stat().st_mode
+    except OSError as error:
+        raise IntakeError(f"{printable(root)[:300]}: {(error.strerror or 'not readable').lower()}") from None
+    return _walk(place, "", seen, 0) if stat.S_ISDIR(mode) else _file(place, Path(root).name, seen)
+
+
 def _any(name: str, patterns: Sequence[str]) -> bool:
     last = name.rsplit("/", 1)[-1]
     return any(fnmatchcase(name, pattern) or fnmatchcase(last, pattern) for pattern in patterns)
 
 
-def _walk(folder: Path, name: str, seen: set[tuple[int, int]], depth: int) -> Iterator[Target]:
+def _walk(folder: Place, name: str, seen: set[tuple[Any, Any]], depth: int) -> Iterator[Target]:
     """The runs in `folder`; what cannot be listed is passed over, and a folder met twice (a link) is read once."""
     try:
         found = folder.stat()
         if (found.st_dev, found.st_ino) in seen or depth > MAX_DEPTH:
             return
         seen.add((found.st_dev, found.st_ino))
-        with os.scandir(folder) as listing:
-            entries = sorted(listing, key=lambda entry: (natural(entry.name), entry.name))
+        entries = sorted(folder.entries(), key=lambda entry: (natural(entry.name), entry.name))
     except OSError:
         return
     names = {entry.name for entry in entries}
@@ -99,21 +113,21 @@ def _walk(folder: Path, name: str, seen: set[tuple[int, int]], depth: int) -> It
             continue
         try:
             if entry.is_dir():
-                yield from _walk(Path(entry.path), below, seen, depth + 1)
+                yield from _walk(folder.below(entry), below, seen, depth + 1)
             elif entry.is_file() and not (Path(entry.name).stem in captioned and entry.name.endswith(MAYBE)):
-                yield from _file(Path(entry.path), below, seen)
+                yield from _file(entry, below, seen)
         except OSError:
             continue
 
 
-def _run(folder: Path, name: str, entries: Sequence[os.DirEntry[str]]) -> Target | None:
+def _run(folder: Place, name: str, entries: Sequence[Entry]) -> Target | None:
     """`folder` as a run folder: its newest log, its older ones, what else an analysis reads of it."""
-    logs: list[os.DirEntry[str]] = []
-    beside: list[os.DirEntry[str]] = []
+    logs: list[Entry] = []
+    beside: list[Entry] = []
     for entry in entries:
         if entry.name == "logs" and entry.is_dir(follow_symlinks=False):
-            with os.scandir(entry.path) as old:
-                logs += [one for one in old if OLD_LOG.fullmatch(one.name) and one.is_file(follow_symlinks=False)]
+            old = folder.below(entry).entries()
+            logs += [one for one in old if OLD_LOG.fullmatch(one.name) and one.is_file(follow_symlinks=False)]
         elif entry.name in LOG_NAMES and entry.is_file():
             logs.append(entry)
         elif (
@@ -124,37 +138,57 @@ def _run(folder: Path, name: str, entries: Sequence[os.DirEntry[str]]) -> Target
     if not logs:
         return None
     stats = [(entry.name, entry.stat()) for entry in (*sorted(logs, key=lambda one: one.name), *beside)]
-    database = jobdb.find(folder)
+    database = None if folder.remote else jobdb.find(Path(folder.path))
     if database is not None:
         stats.append((database.name, database.stat()))
+    last = PurePosixPath(folder.path).name if folder.remote else Path(folder.path).name
     return Target(
-        path=str(folder),
-        name=name or folder.name or str(folder),
+        path=folder.path,
+        name=name or last or folder.path,
         kind="folder",
         sure=True,
-        signature="|".join(_sign(name, found) for name, found in stats),
+        signature=_signature(stats),
         bytes=sum(entry.stat().st_size for entry in logs),
         mtime=max(entry.stat().st_mtime for entry in logs),
+        files=tuple(_read_there(logs, entries)) if folder.remote else (),
     )
 
 
-def _file(path: Path, name: str, seen: set[tuple[int, int]]) -> Iterator[Target]:
+def _read_there(logs: Sequence[Entry], entries: Sequence[Entry]) -> Iterator[tuple[str, int]]:
+    """The files of a folder in a store that an analysis reads."""
+    old = sorted((one for one in logs if OLD_LOG.fullmatch(one.name)), key=lambda one: natural(one.name))
+    yield from ((f"logs/{one.name}", one.stat().st_size) for one in old[-MAX_OLD_LOGS:])
+    for entry in entries:
+        if entry.is_file() and (entry.name in (*LOG_NAMES, *CONFIG_NAMES) or entry.name.startswith("loss_log.db")):
+            yield entry.name, entry.stat().st_size
+
+
+def _file(entry: Entry | LocalPlace, name: str, seen: set[tuple[Any, Any]]) -> Iterator[Target]:
+    path = Path(name)
     suffix = path.suffix.lower()
     kind = "log" if suffix in (*LOGS, *MAYBE) else "archive" if suffix in ARCHIVES else None
-    found = path.stat()
+    found = entry.stat()
     if kind is None or path.name in NO_LOGS or not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) in seen:
         return
     seen.add((found.st_dev, found.st_ino))
+    packed = kind == "archive" and (Path(path.stem).suffix.lower() in LOGS or path.stem in LOG_NAMES)
     yield Target(
-        path=str(path),
+        path=entry.path,
         name=name,
         kind=kind,
-        sure=suffix in LOGS,
-        signature=_sign(path.name, found),
+        sure=suffix in LOGS or packed,
+        signature=_signature([(path.name, found)]),
         bytes=found.st_size,
         mtime=found.st_mtime,
+        files=(("", found.st_size),) if is_url(entry.path) and not entry.path.lower().startswith("http") else (),
     )
 
 
-def _sign(name: str, found: os.stat_result) -> str:
-    return f"{name}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
+def _signature(stats: Iterable[tuple[str, Any]]) -> str:
+    """What changes when one of the files does; empty where a store says neither time nor checksum."""
+    parts = []
+    for name, found in stats:
+        if not found.st_mtime_ns and not found.st_ino and stat.S_ISREG(found.st_mode):
+            return ""
+        parts.append(f"{name}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}")
+    return "|".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -13,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from postmortem.fleet.find import Target
-from postmortem.fleet.work import Done, failed, work
+from postmortem.fleet.work import Done, failed, work_all
 from postmortem.knowledge.load import load
 from postmortem.scan import Lexicon
 
@@ -39,8 +40,7 @@ def cores() -> int:
 def run_all(targets: Iterable[Target], lexicon: Lexicon, workers: int, pack: Path | None = None) -> Iterator[Done]:
     """A row for each target, in order. With one worker everything happens in this process."""
     if workers <= 1:
-        for target in targets:
-            yield work(target, lexicon)
+        yield from work_all(targets, lexicon)
         return
     yield from Pool(workers, pack).run(targets)
 
@@ -120,6 +120,7 @@ def begin(pack: Path | None) -> None:
     global _lexicon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _lexicon = Lexicon(load(pack))
+    gc.freeze()  # the patterns live as long as the process: not to be looked through again with each run
 
 
 def ready() -> Lexicon:
@@ -129,4 +130,4 @@ def ready() -> Lexicon:
 
 
 def _share(targets: list[Target]) -> list[Done]:
-    return [work(target, ready()) for target in targets]
+    return list(work_all(targets, ready()))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -20,6 +21,8 @@ STORE_EVERY = 64
 """Rows that are stored together: what a kill can cost."""
 
 Progress = Callable[[Target], None]
+Engine = Callable[[Sequence[Target]], Iterator[Done]]
+"""Analyses targets, and gives a row for each, in their order."""
 
 
 def rows_of(
@@ -29,11 +32,13 @@ def rows_of(
     workers: int,
     pack: Path | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[Row]:
     """A row for each target that is a log, in the targets' order; of several with the same bytes the first stands for
-    all. What is done is in the cache also when the caller stops half way."""
+    all. `engine` is what analyses, where it is not this machine. What is done is in the cache also when the caller
+    stops half way."""
     first: dict[str, str] = {}
-    for done in _in_order(targets, lexicon, cache, workers, pack):
+    for done in _in_order(targets, cache, engine or partial(_local, lexicon=lexicon, workers=workers, pack=pack)):
         if progress is not None:
             progress(done.target)
         if done.row.status == "not_a_log":
@@ -46,9 +51,11 @@ def rows_of(
         yield row
 
 
-def _in_order(
-    targets: Iterable[Target], lexicon: Lexicon, cache: Cache, workers: int, pack: Path | None
-) -> Iterator[Done]:
+def _local(targets: Sequence[Target], lexicon: Lexicon, workers: int, pack: Path | None) -> Iterator[Done]:
+    return run_all(targets, lexicon, workers if len(targets) > 1 else 1, pack)
+
+
+def _in_order(targets: Iterable[Target], cache: Cache, engine: Engine) -> Iterator[Done]:
     """Known ones from the cache, the others through the pool, merged back into one order."""
     known: dict[int, Done] = {}
     fresh: list[tuple[int, Target]] = []
@@ -61,7 +68,7 @@ def _in_order(
             fresh.append((count, target))
         count += 1
     held: list[Done] = []
-    results = run_all((target for _, target in fresh), lexicon, workers if len(fresh) > 1 else 1, pack)
+    results = engine([target for _, target in fresh])
     at = iter(index for index, _ in fresh)
     try:
         for is_known, group in groupby(range(count), key=known.__contains__):

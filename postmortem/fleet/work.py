@@ -1,10 +1,14 @@
-"""Analyse one target; whatever it is made of, a row comes back."""
+"""Analyse one target, or many; whatever each is made of, a row comes back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -12,37 +16,104 @@ import msgspec
 from postmortem import pipeline
 from postmortem.fleet.find import Target
 from postmortem.fleet.row import Row, row_of
-from postmortem.intake import Intake, IntakeError, jobdb, open_path
+from postmortem.intake import Intake, IntakeError, Unreachable, is_url, jobdb, open_input, open_path
 from postmortem.model import JobDatabase
-from postmortem.reading import analyses_of, analysis_of
+from postmortem.reading import analysis_of, run_of
 from postmortem.report import build
 from postmortem.report.document import Report
 from postmortem.scan import Lexicon
 from postmortem.text import printable
 
-CHUNK = 1 << 20
+NOTHING = "no line in it is one that a training program prints"
+FETCHED_AHEAD = 8
+"""Runs of a store that are being fetched while another is analysed: a store is slow to answer, not slow to send."""
+AHEAD_BYTES = 128 << 20
+TRIES = 3
+"""How often a store is asked for a run; it rests for a second and more between."""
+PATIENCE = 20
+"""Runs in a row that a store is asked for again: one that is down is not waited for 10,000 times."""
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A target's row, and the key of the bytes it stands on (None where they could not be read)."""
+    """A target's row, and the key of the bytes it stands on (None where they could not be read); `again` where another
+    try may do better."""
 
     target: Target
     key: str | None
     row: Row
+    again: bool = False
 
 
-def work(target: Target, lexicon: Lexicon) -> Done:
+def work_all(targets: Iterable[Target], lexicon: Lexicon) -> Iterator[Done]:
+    """A row for each of `targets`, in order; those of a store are fetched ahead, and asked for again if need be."""
+    rest = iter(targets)
+    for target in rest:
+        if is_url(target.path):
+            yield from _fetched(chain([target], rest), lexicon)
+            return
+        yield work(target, lexicon)
+
+
+def _fetched(targets: Iterable[Target], lexicon: Lexicon) -> Iterator[Done]:
+    waiting: deque[tuple[Target, Future[Intake]]] = deque()
+    rest = iter(targets)
+    patience = PATIENCE
+    with ThreadPoolExecutor(FETCHED_AHEAD, thread_name_prefix="fetching") as threads:
+        while True:
+            while len(waiting) < FETCHED_AHEAD and sum(one.bytes for one, _ in waiting) < AHEAD_BYTES:
+                target = next(rest, None)
+                if target is None:
+                    break
+                waiting.append((target, threads.submit(open_target, target)))
+            if not waiting:
+                return
+            target, future = waiting.popleft()
+            done = work(target, lexicon, future.result)
+            del future
+            for pause in range(1, TRIES):
+                if not done.again or not patience:
+                    break
+                patience -= 1
+                time.sleep(pause * pause)
+                done = work(target, lexicon)
+            patience = patience if done.again else PATIENCE
+            yield done
+
+
+def open_target(target: Target) -> Intake:
+    """What lies at `target`, fetched first if it is in a store. Raises IntakeError and OSError."""
+    if not is_url(target.path):
+        return open_path(Path(target.path))
+    from postmortem.intake import remote
+
+    return remote.open_url(target.path, files=target.files)
+
+
+def shown(path: str) -> str:
+    """The path of a target as the tables show it: no password or signature of a URL."""
+    if not is_url(path):
+        return path
+    from postmortem.intake import remote
+
+    return remote.without_secrets(path)
+
+
+def work(target: Target, lexicon: Lexicon, opened_by: Callable[[], Intake] | None = None) -> Done:
     """The row of `target`. Never raises but for what ends the process."""
     try:
-        opened = open_path(Path(target.path))
+        opened = opened_by() if opened_by is not None else open_target(target)
         key = content_key(target, opened)
         return Done(target, key, _row(target, opened, lexicon))
     except pipeline.NothingRecognised:
+        # as sure as an analysis, so remembered like one; but its status is also the name's
         status = "error" if target.sure else "not_a_log"
-        return Done(target, None, failed(target, status, "no line in it is one that a training program prints"))
+        return Done(
+            target, f"{key}-{status}", failed(target, status, "no line in it is one that a training program prints")
+        )
+    except Unreachable as error:
+        return Done(target, None, failed(target, "error", _why(error, target)), again=True)
     except IntakeError as error:
-        why = str(error).removeprefix(f"{printable(target.path)[:300]}: ")
-        return Done(target, None, failed(target, "error" if target.sure else "not_a_log", why))
+        return Done(target, None, failed(target, "error" if target.sure else "not_a_log", _why(error, target)))
     except OSError as error:
         return Done(target, None, failed(target, "error", (error.strerror or type(error).__name__).lower()))
     except MemoryError:
@@ -51,11 +122,15 @@ def work(target: Target, lexicon: Lexicon) -> Done:
         return Done(target, None, failed(target, "error", f"internal error ({type(error).__name__}); please report it"))
 
 
+def _why(error: IntakeError, target: Target) -> str:
+    return str(error).removeprefix(f"{printable(shown(target.path))[:300]}: ")
+
+
 def failed(target: Target, status: str, why: str) -> Row:
     """The row of a target that could not be analysed."""
     return Row(
         run=printable(target.name)[:200],
-        path=printable(target.path)[:1000],
+        path=printable(shown(target.path))[:1000],
         status=status,
         error=printable(why)[:300],
         bytes=target.bytes,
@@ -64,7 +139,7 @@ def failed(target: Target, status: str, why: str) -> Row:
 
 def report_of(path: str, lexicon: Lexicon, lang: str = "en") -> Report:
     """The report on one run of the fleet, as `analyze` gives it. Raises as that does."""
-    opened = open_path(Path(path))
+    opened = open_input(path)
     return build(analysis_of(opened, lexicon, database=opened.database()), lexicon.knowledge, lang)
 
 
@@ -85,10 +160,9 @@ def content_key(target: Target, opened: Intake) -> str:
 
 def _row(target: Target, opened: Intake, lexicon: Lexicon) -> Row:
     database = _database(opened)
-    analysis = analysis_of(opened, lexicon, database=database)
+    analysis, history = run_of(opened, lexicon, database)
     report = build(analysis, lexicon.knowledge)
-    history = tuple(_history(opened, lexicon, analysis)) if len(analysis.attempts) > 1 else ()
-    return row_of(target.name, target.path, analysis, report, lexicon.knowledge, history)
+    return row_of(target.name, shown(target.path), analysis, report, lexicon.knowledge, history)
 
 
 def _database(opened: Intake) -> JobDatabase | None:
@@ -103,9 +177,3 @@ def _database(opened: Intake) -> JobDatabase | None:
 @lru_cache(maxsize=4)
 def _read_database(path: str, size: int, mtime_ns: int) -> JobDatabase:
     return jobdb.read(Path(path))
-
-
-def _history(opened: Intake, lexicon: Lexicon, analysis: pipeline.Analysis) -> Iterator[pipeline.Analysis]:
-    for one in analyses_of(opened, lexicon):
-        if pipeline.same_job(one.attempt, analysis.attempt):
-            yield one

@@ -6,10 +6,12 @@ temporary folder under names of our own; of a remote run folder only what an ana
 
 from __future__ import annotations
 
+import errno
+import io
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +19,7 @@ from urllib.request import url2pathname
 
 import msgspec
 
-from postmortem.intake.errors import IntakeError
+from postmortem.intake.errors import IntakeError, Unreachable
 from postmortem.intake.folders import CONFIG_NAMES, MAX_OLD_LOGS
 from postmortem.intake.packed import Limits
 from postmortem.intake.sources import LOG_SUFFIXES, Intake, open_path, printable_name
@@ -27,13 +29,19 @@ STALL_S = 60.0
 CONNECT_S = 15.0
 CHUNK = 1 << 20
 MAX_LOOSE = 8
+AT_ONCE = 16 << 20
+"""Bytes that are asked for in one request, and held in memory for a moment."""
 _PAGE = re.compile(rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,400}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _OLD_LOG = re.compile(r"\d{1,6}_log\.txt")
 _BESIDE = ("log.txt", *CONFIG_NAMES, "loss_log.db", "loss_log.db-wal", "loss_log.db-shm")
 
 
-def open_url(url: str, limits: Limits | None = None) -> Intake:
-    """The log, archive or run folder at `url`. Raises IntakeError, in a line that names the URL without its secrets."""
+def open_url(url: str, limits: Limits | None = None, files: Sequence[tuple[str, int]] = ()) -> Intake:
+    """The log, archive or run folder at `url`; where a listing is at hand, these `files` of it with their sizes
+    (an empty name is the log itself).
+
+    Raises IntakeError, in a line that names the URL without its secrets; Unreachable where another try may help.
+    """
     try:
         shown = without_secrets(url)
     except ValueError:
@@ -47,7 +55,7 @@ def open_url(url: str, limits: Limits | None = None) -> Intake:
     from postmortem.intake.archives import Home
 
     home = Home()
-    copy = _Copy(url, home.path, (limits or Limits()).expanded_mib)
+    copy = _Copy(url, home.path, (limits or Limits()).expanded_mib, files)
     try:
         target = _within_time(copy, shown)
         opened = open_path(target, limits)
@@ -56,7 +64,7 @@ def open_url(url: str, limits: Limits | None = None) -> Intake:
         told = str(error)
         for ours in (str(home.path / "log"), str(home.path)):
             told = told.removeprefix(f"{ours}: ").replace(ours + "/", "")
-        raise IntakeError(told if told.startswith(shown) else f"{shown}: {told}") from None
+        raise type(error)(told if told.startswith(shown) else f"{shown}: {told}") from None
     return msgspec.structs.replace(opened, source=shown, keep=(home, opened.keep))
 
 
@@ -85,9 +93,10 @@ def _within_time(copy: _Copy, shown: str) -> Path:
             seen, since = copy.moved, time.monotonic()
         elif worker.is_alive() and time.monotonic() - since > STALL_S:
             copy.stop = True
-            raise IntakeError(f"{shown}: no answer within {STALL_S:.0f} s; download it and give the file")
+            raise Unreachable(f"{shown}: no answer within {STALL_S:.0f} s; download it and give the file")
     if copy.error is not None:
-        raise IntakeError(f"{shown}: {_reason(copy.error)}") from None
+        kind = Unreachable if transient(copy.error) else IntakeError
+        raise kind(f"{shown}: {reason(copy.error)}") from None
     assert copy.target is not None
     return copy.target
 
@@ -95,8 +104,9 @@ def _within_time(copy: _Copy, shown: str) -> Path:
 class _Copy:
     """One transfer, in a thread of its own: where it stands, and what came of it."""
 
-    def __init__(self, url: str, home: Path, mib: int) -> None:
+    def __init__(self, url: str, home: Path, mib: int, files: Sequence[tuple[str, int]] = ()) -> None:
         self._url = url
+        self._named = files
         self._home = home
         self._mib = mib
         self.moved = 0
@@ -111,15 +121,12 @@ class _Copy:
             self.error = error
 
     def _fetch(self) -> Path:
-        try:
-            import fsspec
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise IntakeError("URLs need an extra: pip install 'aitk-postmortem[remote]'") from None
-        web = self._url.lower().startswith(("http://", "https://"))
-        if urlsplit(self._url).scheme.lower() not in fsspec.available_protocols():
-            raise IntakeError("no such kind of URL; https, s3, gs, hf and others that fsspec knows can be read")
-        files, path = url_to_fs(self._url, **(_web_options() if web else {}))
+        web = is_web(self._url)
+        files, path = file_system(self._url)
+        if self._named:
+            for name, size in self._named:
+                self._listed(files, f"{path.rstrip('/')}/{name}" if name else path, self._home / (name or "log"), size)
+            return self._home if self._named[0][0] else self._home / "log"
         if not web and files.isdir(path):
             return self._folder(files, path)
         # as a stream: a server need not know about ranges
@@ -152,6 +159,15 @@ class _Copy:
                 self._write(source.read, target)
         return self._home
 
+    def _listed(self, files: Any, remote: str, target: Path, size: int) -> None:
+        """A file of which the size is known: a small one in one request."""
+        target.parent.mkdir(exist_ok=True)
+        if size <= AT_ONCE:
+            self._write(io.BytesIO(files.cat_file(remote)).read, target)
+            return
+        with files.open(remote, "rb") as source:
+            self._write(source.read, target)
+
     def _write(self, read: Callable[[int], bytes], target: Path) -> None:
         with target.open("xb") as file:
             while piece := read(CHUNK):
@@ -163,6 +179,25 @@ class _Copy:
                 file.write(piece)
 
 
+def is_web(url: str) -> bool:
+    """Whether `url` is a web server's: one that answers for files, not for folders."""
+    return url.lower().startswith(("http://", "https://"))
+
+
+def file_system(url: str, **options: Any) -> tuple[Any, str]:
+    """fsspec's file system for `url`, and the path in it. Raises IntakeError, ImportError and what that raises."""
+    try:
+        import fsspec
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise IntakeError("URLs need an extra: pip install 'aitk-postmortem[remote]'") from None
+    if "::" in url:
+        raise IntakeError("a chain of file systems; give one URL")
+    if urlsplit(url).scheme.lower() not in fsspec.available_protocols():
+        raise IntakeError("no such kind of URL; https, s3, gs, hf and others that fsspec knows can be read")
+    return url_to_fs(url, **options, **(_web_options() if is_web(url) else {}))  # type: ignore[no-any-return]
+
+
 def _web_options() -> dict[str, Any]:
     try:
         import aiohttp
@@ -172,7 +207,19 @@ def _web_options() -> dict[str, Any]:
     return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
 
 
-def _reason(error: BaseException) -> str:
+def transient(error: BaseException) -> bool:
+    """Whether what failed may go well a little later: no answer, a broken connection, a server's own trouble."""
+    if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
+        error = error.__cause__
+    status = getattr(error, "status", None)
+    if isinstance(status, int):
+        return status in (408, 425, 429) or status >= 500
+    if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)):
+        return False
+    return isinstance(error, (OSError, TimeoutError)) and getattr(error, "errno", None) not in (errno.ENOSPC,)
+
+
+def reason(error: BaseException) -> str:
     """What went wrong, in words of ours: messages of other packages may hold keys and addresses."""
     if isinstance(error, IntakeError):
         return str(error)

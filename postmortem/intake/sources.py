@@ -111,9 +111,14 @@ def open_stream(
     return Intake(source, (_log(SINGLE, head, raw),))
 
 
+def is_url(named: str) -> bool:
+    """Whether `named` is ``scheme://…`` of something elsewhere, and no path."""
+    return _URL.match(named) is not None
+
+
 def open_input(named: str, limits: packed.Limits | None = None, *, again: bool = False) -> Intake:
     """What a user names: a path, or `scheme://…` of something elsewhere. Raises IntakeError as `open_path` does."""
-    if _URL.match(named):
+    if is_url(named):
         from postmortem.intake import remote
 
         return remote.open_url(named, limits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -211,11 +212,18 @@ def _fill(pattern: str, path: str) -> str:
     return pattern.replace("[]", path[path.index("[") : path.index("]") + 1], 1)
 
 
+@lru_cache(maxsize=4096)
+def _parts(path: str) -> tuple[str | int, ...]:
+    """The keys and indexes of a path; the paths of the knowledge base come again with each run."""
+    parts = path.replace("[", ".[").split(".")
+    return tuple(int(part[1:-1]) if part.startswith("[") else part for part in parts)
+
+
 def _lookup(settings: Any, path: str) -> tuple[Any, str]:
     value = settings
-    for part in path.replace("[", ".[").split("."):
-        if part.startswith("["):
-            index = int(part[1:-1])
+    for part in _parts(path):
+        if isinstance(part, int):
+            index = part
             if not isinstance(value, list) or index >= len(value):
                 return _MISSING, path
             value = value[index]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,9 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
     return knowledge
 
 
+@lru_cache(maxsize=1)
 def history() -> History:
-    """The built-in tables of AI Toolkit's history, each read when first needed."""
+    """The built-in tables of AI Toolkit's history, each read when first needed, once a process."""
     return history_in(home())
 
 

@@ -127,3 +127,9 @@ class JobConfig(msgspec.Struct, frozen=True):
         """The effective value at `path`, None when it is unset or no config is known."""
         found = self.values.get(path)
         return found.value if found else None
+
+    def indexes(self, head: str) -> list[int]:
+        """The indexes of the list `head` (``datasets``, ``sample.samples``) that any setting has, ascending."""
+        opening = f"{head}["
+        start = len(opening)
+        return sorted({int(path[start : path.index("]", start)]) for path in self.values if path.startswith(opening)})

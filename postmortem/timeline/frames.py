@@ -22,7 +22,7 @@ def phase_of(traceback: Traceback, lexicon: Lexicon) -> tuple[str | None, Frame 
         text = subject(frame)
         for item in lexicon.frames:
             sets = item.pattern.sets
-            if sets.phase and item.match(text) and (best is None or (sets.weight, depth) >= best):
+            if sets.phase and (best is None or (sets.weight, depth) >= best) and item.match(text):
                 best, phase, where = (sets.weight, depth), sets.phase, frame
     return phase, where
 

@@ -208,7 +208,7 @@ def _previews(config: JobConfig) -> Iterator[Preview]:
     base = [config.get(f"sample.{name}") for name in ("width", "height", "num_frames")]
     guided = _above_one(config.get("sample.guidance_scale"))
     own = False
-    for index in range(_MAX_DATASETS):
+    for index in config.indexes("sample.samples"):
         per = [config.get(f"sample.samples[{index}].{name}") for name in ("width", "height", "num_frames")]
         if all(value is None for value in per):
             continue
@@ -245,7 +245,7 @@ def _te_cached(config: JobConfig) -> bool:
 def _latents_cached(config: JobConfig) -> bool:
     found = [
         bool(config.get(f"datasets[{index}].cache_latents") or config.get(f"datasets[{index}].cache_latents_to_disk"))
-        for index in range(_MAX_DATASETS)
+        for index in config.indexes("datasets")
         if f"datasets[{index}].resolution" in config.values
     ]
     return bool(found) and all(found)
