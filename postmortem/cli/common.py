@@ -35,3 +35,21 @@ def check_language(base: Knowledge, lang: str) -> str:
     if lang not in base.texts:
         raise Failure(f"--lang {printable(lang)}: no such language; have {', '.join(sorted(base.texts))}", USAGE)
     return lang
+
+
+def since(text: str | None) -> float | None:
+    """A point in time as a user names it, in seconds. Raises Failure."""
+    if text is None:
+        return None
+    import re
+    import time
+    from datetime import datetime
+
+    units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+    found = re.fullmatch(r"(\d{1,6})([mhdw])", text)
+    if found:
+        return time.time() - int(found[1]) * units[found[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise Failure(f"--since {printable(text)}: give a date such as 2026-11-30, or 7d, 12h, 30m", USAGE) from None
