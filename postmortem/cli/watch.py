@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import shlex
 import signal
 import time
@@ -65,46 +66,51 @@ def watch(
     base = common.knowledge(pack)
     common.check_language(base, lang)
     command = _command(run)
+    if any(math.isnan(number) for number in (interval, quiet, run_timeout)):
+        raise Failure("--interval, --quiet and --run-timeout take numbers", USAGE)
     if folder.exists() and not folder.is_dir():
         raise Failure(f"{printable(str(folder))}: is a file; give the folder that holds the runs", USAGE)
     if once and not folder.is_dir():
         raise Failure(f"{printable(str(folder))}: no such folder")
     if db is not None and not db.is_file():
         raise Failure(f"{printable(str(db))}: not a file; give the UI's aitk_db.db")
-    from postmortem.fleet.cache import home
-    from postmortem.fleet.watch.hook import Hooks
-    from postmortem.fleet.watch.memory import Memory
-    from postmortem.fleet.watch.state import Pace
-    from postmortem.fleet.watch.watcher import Setup, Watcher, World
-    from postmortem.report.texts import Texts
-    from postmortem.scan import Lexicon
+    since_s = common.since(since)
+    with Stop() as stop:
+        from postmortem.fleet.cache import home
+        from postmortem.fleet.watch.hook import Hooks
+        from postmortem.fleet.watch.memory import Memory
+        from postmortem.fleet.watch.state import Pace
+        from postmortem.fleet.watch.watcher import Setup, Watcher, World
+        from postmortem.report.texts import Texts
+        from postmortem.scan import Lexicon
 
-    texts = Texts(base, lang)
-    tell = _tell(texts)
-    setup = Setup(
-        root=folder,
-        pace=Pace(interval, quiet * 60),
-        lang=lang,
-        database=db,
-        include=include,
-        exclude=exclude,
-        since=common.since(since),
-        suffixes=[suffix for suffix, _ in _forms()],
-    )
-    stop = Stop()
-    world = World(
-        now=time.monotonic,
-        wall=time.time,
-        sleep=stop.sleep,
-        stopped=lambda: stop.asked,
-        emit=_emit(format, texts),
-        tell=tell,
-        write=_write,
-        render=_renderer(base, redact=redact),
-    )
-    hooks = Hooks(command, run_timeout, lambda what, path: tell(what, path, ""))
-    with stop:
-        Watcher(setup, world, Lexicon(base), Memory(home(), folder, base.version, _write), hooks).run(once=once)
+        memory = Memory(home(), folder, base.version, _write)
+        if not memory.alone():
+            raise Failure(f"{printable(str(folder))}: another `postmortem watch` follows it")
+        texts = Texts(base, lang)
+        tell = _tell(texts)
+        setup = Setup(
+            root=folder,
+            pace=Pace(interval, quiet * 60),
+            lang=lang,
+            database=db,
+            include=include,
+            exclude=exclude,
+            since=since_s,
+            suffixes=[suffix for suffix, _ in _forms()],
+        )
+        world = World(
+            now=time.monotonic,
+            wall=time.time,
+            sleep=stop.sleep,
+            stopped=lambda: stop.asked,
+            emit=_emit(format, texts),
+            tell=tell,
+            write=_write,
+            render=_renderer(base, redact=redact),
+        )
+        hooks = Hooks(command, run_timeout, lambda what, path: tell(what, path, ""))
+        Watcher(setup, world, Lexicon(base), memory, hooks).run(once=once)
     return 0
 
 

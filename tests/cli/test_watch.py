@@ -185,13 +185,22 @@ def test_it_ends_cleanly_when_asked(start: Start, root: Path, number: int) -> No
     assert (status, err, len(out.splitlines())) == (0, "", 1)
 
 
-def test_a_long_sleep_does_not_hold_it(start: Start, root: Path, tmp_path: Path) -> None:
+def test_a_long_sleep_does_not_hold_it(start: Start, root: Path) -> None:
+    root.rmdir()
     watch = start(interval="600")
-    until(lambda: (tmp_path / "home").exists() or watch.poll() is not None)
-    time.sleep(0.5)
-    began = time.monotonic()
+    assert watch.stderr is not None
+    assert "no such folder yet; waiting for it" in watch.stderr.readline()
     assert ended(watch)[0] == 0
-    assert time.monotonic() - began < 5
+
+
+def test_two_of_them_do_not_follow_one_folder(start: Start, root: Path) -> None:
+    write(root / "a" / "log.txt", DIES)
+    first = start()
+    until(lambda: (root / "a" / "postmortem.md").exists())
+    second = start()
+    assert second.communicate(timeout=20)[0] == ""
+    assert second.returncode == 3
+    assert ended(first)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from postmortem.fleet.watch.stamp import Stamp, compose, parse
 NAMES = ("postmortem", "postmortem-watch")
 """The second one is taken where the first is a file of the user's own."""
 MAX_BYTES = 64 * 1024 * 1024
-STALE_S = 60.0
+STALE_S = 5.0
 _PARTS = ".postmortem-*.part"
-"""What an atomic write leaves if it is killed half way."""
+"""What an atomic write leaves if it is killed half way; one that is younger may still be written."""
 
 Write = Callable[[str, Path], None]
 """Writes a file whole or not at all. Raises NotWritten."""
@@ -39,6 +39,11 @@ class Reports:
         self._suffixes = suffixes
         self._write = write
 
+    def meet(self) -> Stamp | None:
+        """The same as `stamp`, at first sight: what an earlier watcher may have left half written goes."""
+        sweep(self._folder)
+        return self.stamp()
+
     def stamp(self) -> Stamp | None:
         """The mark of the report that is there; None without one of ours."""
         for suffix in self._suffixes:
@@ -50,7 +55,7 @@ class Reports:
 
     def put(self, stamp: Stamp, note: list[str], reports: dict[str, str]) -> list[Path]:
         """Write the report in each form; where it stands then. Raises NotWritten, with what could be written there."""
-        self._sweep()
+        sweep(self._folder)
         done: list[Path] = []
         for suffix, report in reports.items():
             path = self._mine(suffix)
@@ -96,11 +101,13 @@ class Reports:
         taken = " and ".join(self._path(name, suffix).name for name in NAMES)
         raise Foreign(f"{taken} are files that postmortem did not write")
 
-    def _sweep(self) -> None:
-        with contextlib.suppress(OSError):
-            for part in self._folder.glob(_PARTS):
-                if time.time() - part.lstat().st_mtime > STALE_S:
-                    part.unlink(missing_ok=True)
+
+def sweep(folder: Path) -> None:
+    """Remove what writes that were killed half way left in `folder`."""
+    with contextlib.suppress(OSError):
+        for part in folder.glob(_PARTS):
+            if time.time() - part.lstat().st_mtime > STALE_S:
+                part.unlink(missing_ok=True)
 
 
 def _read(path: Path, suffix: str) -> tuple[Stamp, str] | None:

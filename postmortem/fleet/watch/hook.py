@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
@@ -68,7 +69,7 @@ class Hooks:
             process = subprocess.Popen(  # noqa: S603  (the user's own command, no shell)
                 arguments,
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what we print is for others to read
+                stdout=_stderr(),  # what we print is for others to read
                 env=environment,
                 start_new_session=True,
             )
@@ -90,6 +91,13 @@ class Hooks:
 def filled(argument: str, values: Mapping[str, str]) -> str:
     """`argument` with the values in its braces; one argument stays one."""
     return _PLACE.sub(lambda found: values.get(found[1], "") if found[1] in PLACES else found[0], argument)
+
+
+def _stderr() -> int:
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return subprocess.DEVNULL
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

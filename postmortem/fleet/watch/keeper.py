@@ -70,7 +70,7 @@ class Keeper:
 
     def meet(self, entry: Entry) -> None:
         """A run seen for the first time may have a report of ours on an attempt that is over."""
-        stamp = entry.reports.stamp()
+        stamp = entry.reports.meet()
         log = entry.run.log
         if stamp is not None and log is not None and not stamp.note and not judging.continues(Path(log.path), stamp):
             self._note(entry, stamp, "newer")

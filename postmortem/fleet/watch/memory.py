@@ -10,10 +10,11 @@ import os
 from collections.abc import Collection
 from hashlib import blake2b
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
-from postmortem.fleet.watch.files import NotWritten, Write
+from postmortem.fleet.watch.files import NotWritten, Write, sweep
 
 LAYOUT = 1
 SPARE = 1_000
@@ -41,8 +42,26 @@ class Memory:
         self._write = write
         name = blake2b(os.fsencode(os.path.abspath(folder)), digest_size=8).hexdigest()  # noqa: PTH100
         self._path = home / f"watch-{name}.json" if home is not None else None
+        self._lock: IO[bytes] | None = None
         self._runs = _load(self._path) if self._path is not None else {}
         self._dirty = False
+
+    def alone(self) -> bool:
+        """Whether no other watcher of this machine and user follows the folder; from now on none may until we end."""
+        if self._path is None:
+            return True
+        try:
+            import fcntl
+
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            sweep(self._path.parent)
+            self._lock = self._path.with_suffix(".lock").open("ab")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except (ImportError, OSError):
+            return True  # no such locks here
+        return True
 
     def settled(self, path: str, mark: tuple[int, int, int]) -> bool:
         """Whether the run was judged with its log as it stands now, and a newer version has nothing to add."""

@@ -106,10 +106,15 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct):
-    """What is known of one run. `settled` is the mark of the log as last judged: nothing is done until it changes."""
+    """What is known of one run.
+
+    `still_since` is when its log last changed (at first sight by the file's own time), `met_at` when it was seen first.
+    `settled` is the mark of the log as it was judged: nothing is done until it changes.
+    """
 
     log: LogStat | None = None
     still_since: float = 0.0
+    met_at: float = 0.0
     hint: Hint | None = None
     process: Process = Process.UNKNOWN
     job: str | None = None
@@ -137,6 +142,7 @@ class Run(msgspec.Struct):
         self.hint, self.asked_at, self.retry_at = None, None, None
         self.still_since = now if before is not None else now - max(0.0, age_s)
         if before is None:
+            self.met_at = now
             return Change.FIRST
         if before.inode == log.inode and log.size >= before.size:
             if self.gone_since is not None and now - self.gone_since > LIES_AFTER_S:
@@ -159,7 +165,9 @@ class Run(msgspec.Struct):
             return Move.TAIL
         if self.asked_at is None or now - self.asked_at >= pace.settle_s:
             return Move.ASK
-        return Move.JUDGE if now - self.still_since >= self.patience_s(pace) else Move.WAIT
+        # a file's time is by another clock than ours, perhaps a server's: it needs a few looks of our own beside it
+        known = self.hint is Hint.ENDED or now - self.met_at >= 2 * pace.settle_s
+        return Move.JUDGE if known and now - self.still_since >= self.patience_s(pace) else Move.WAIT
 
     def answer(self, process: Process, job: str | None, now: float) -> None:
         """Take in whether the process lives and what the UI's database says of the job."""

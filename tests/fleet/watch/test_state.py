@@ -101,12 +101,17 @@ def test_what_the_ui_says_of_another_run_is_dropped() -> None:
     assert run.patience_s(PACE) == 1800
 
 
-def test_a_log_that_is_old_at_first_sight_is_judged_at_once() -> None:
+@pytest.mark.parametrize(("hint", "at"), [(Hint.ENDED, 50.0), (Hint.OPEN, 58.0)])
+def test_a_log_that_is_old_at_first_sight_is_judged_at_once_or_after_a_few_looks(hint: Hint, at: float) -> None:
     run = seen(at=50.0, age=86400.0)
     assert run.move(50.0, PACE) is Move.TAIL
-    run.hint = Hint.OPEN
-    run.answer(Process.UNKNOWN, None, 50.0)
-    assert run.move(50.0, PACE) is Move.JUDGE
+    run.hint = hint
+    judged = []
+    for now in (50.0, 52.0, 54.0, 56.0, 58.0):
+        run.answer(Process.UNKNOWN, None, now)
+        if run.move(now, PACE) is Move.JUDGE:
+            judged.append(now)
+    assert judged[0] == at
 
 
 def test_a_file_time_in_the_future_is_no_age() -> None:
