@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 import shlex
 import signal
 import time
@@ -68,6 +69,8 @@ def watch(
     command = _command(run)
     if any(math.isnan(number) for number in (interval, quiet, run_timeout)):
         raise Failure("--interval, --quiet and --run-timeout take numbers", USAGE)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(folder)) and not folder.exists():
+        raise Failure(f"{printable(str(folder))}: a URL; watch follows a folder of this machine", USAGE)
     if folder.exists() and not folder.is_dir():
         raise Failure(f"{printable(str(folder))}: is a file; give the folder that holds the runs", USAGE)
     if once and not folder.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 from postmortem.fleet.watch.state import Hint, LogStat, Process
@@ -20,6 +21,8 @@ MAX_PID = 4_194_304
 REUSED_S = 60.0
 """A process that started so long after its number was written down is another one."""
 MAX_DATABASES = 16
+MAX_LOOKED = 500
+"""Folders without a log that are looked into in one listing."""
 _ENDED = ("failed", "killed", "stopped")
 _PROC = Path("/proc")
 
@@ -49,6 +52,26 @@ def rotated(folder: Path) -> Path | None:
     except OSError:
         return None
     return Path(max(numbered)[1]) if numbered else None
+
+
+def newcomers(parents: Iterable[Path], known: Container[str]) -> Iterator[str]:
+    """Folders with a log, directly in one of `parents`, that are not `known`: what a listing or two can tell."""
+    for parent in parents:
+        looked = 0
+        above = "" if str(parent) == "." else f"{parent}{os.sep}"
+        try:
+            with os.scandir(parent) as entries:
+                for entry in entries:
+                    path = above + entry.name
+                    if path in known or not entry.is_dir():
+                        continue
+                    looked += 1
+                    if looked > MAX_LOOKED:
+                        break
+                    if Path(path, LOG_NAMES[0]).exists():
+                        yield path
+        except OSError:
+            continue
 
 
 def hint(path: Path, lexicon: Lexicon) -> Hint:

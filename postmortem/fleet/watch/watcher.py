@@ -27,12 +27,16 @@ LONGEST_S = 60.0
 """Likewise a poll of all logs: a slow volume is asked less often, but at least once in so long."""
 OLD_S = 600.0
 OLD_EVERY = 8
+BUDGET_S = 1.0
+"""What a poll may spend on such runs, so that one that dies now does not wait for thousands that died long ago."""
 MANY = 500
 """Of so many runs, those that were settled so long ago are looked at in turns, an eighth of them each poll."""
 SAVE_S = 5.0
 SMALLEST_TXT = 2048
 """A loose `.txt` below that is a caption or a note: the head of a log alone is longer."""
 MAX_MOVES = 4
+MAX_PARENTS = 20
+"""Folders that hold runs and are listed at every poll."""
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -77,8 +81,12 @@ class Watcher:
         self._entries: dict[str, Entry] = {}
         self._walk_at = 0.0
         self._save_at = 0.0
+        self._known: frozenset[str] = frozenset()
+        self._parents: list[Path] = [setup.root]
+        self._tried: set[str] = set()
         self._turn = 0
-        self._looking_s = 0.0
+        self._looking_s = self._working_s = 0.0
+        self._behind = False
         self._waiting = False
         self._once = False
 
@@ -94,7 +102,8 @@ class Watcher:
                 self.poll(now)
                 if once and not self._expects(now, began):
                     break
-                self._world.sleep(max(pace.interval_s, min(POLL_SHARE * self._looking_s, LONGEST_S)))
+                if not self._behind:
+                    self._world.sleep(max(pace.interval_s, min(POLL_SHARE * self._looking_s, LONGEST_S)))
         finally:
             self._memory.save()
             self._hooks.close()
@@ -103,16 +112,21 @@ class Watcher:
         """Whether a single pass has a reason to stay: a decision that falls soon, or a command that still runs."""
         pace = self._setup.pace
         late = now - began > pace.doubt_s + 2 * pace.settle_s
-        return self._hooks.busy or (not late and any(one.run.soon(now, pace) for one in self._entries.values()))
+        return (
+            self._behind
+            or self._hooks.busy
+            or (not late and any(one.run.soon(now, pace) for one in self._entries.values()))
+        )
 
     def poll(self, now: float) -> None:
         """One look at everything that is due."""
-        if now >= self._walk_at:
+        if now >= self._walk_at or self._newcomer():
             self._walk()
             spent = self._world.now() - now
             self._walk_at = now + max(self._setup.pace.interval_s, WALK_SHARE * spent)
         self._turn = (self._turn + 1) % OLD_EVERY
-        self._looking_s = 0.0
+        self._looking_s = self._working_s = 0.0
+        self._behind = False
         for index, entry in enumerate(list(self._entries.values())):
             if self._world.stopped():
                 break
@@ -126,6 +140,12 @@ class Watcher:
             self._memory.save()
             self._save_at = now + SAVE_S
 
+    def _newcomer(self) -> bool:
+        """Whether a folder with a log has come beside those that are known, so that the whole tree need not wait."""
+        found = [path for path in look.newcomers(self._parents, self._known) if path not in self._tried]
+        self._tried.update(found)
+        return bool(found)
+
     def _walk(self) -> None:
         """Take in runs that are new. A folder that is not there (yet, or any more) is waited for."""
         setup = self._setup
@@ -134,11 +154,10 @@ class Watcher:
                 if self._world.stopped():
                     return
                 small = not target.sure and target.bytes < SMALLEST_TXT
-                if target.path not in self._entries and target.kind != "archive" and not small:
-                    path = Path(target.path)
-                    self._entries[target.path] = Entry.of(
-                        path, setup.suffixes, self._world.write, folder=target.kind == "folder"
-                    )
+                path = Path(target.path)
+                if str(path) not in self._entries and target.kind != "archive" and not small:
+                    entry = Entry.of(path, setup.suffixes, self._world.write, folder=target.kind == "folder")
+                    self._entries[str(path)] = entry
             self._waiting = False
         except IntakeError:
             if not self._waiting:
@@ -147,6 +166,13 @@ class Watcher:
         except OSError as error:
             self._world.tell("unreadable", str(setup.root), _reason(error))
         self._memory.prune(self._entries.keys())
+        self._known = frozenset(self._entries)
+        self._parents = [setup.root]
+        for entry in self._entries.values():
+            if entry.folder and entry.path.parent not in self._parents[:MAX_PARENTS]:
+                self._parents.append(entry.path.parent)
+        del self._parents[MAX_PARENTS:]
+        self._tried -= self._known
 
     def _look(self, entry: Entry, now: float) -> None:
         run = entry.run
@@ -173,7 +199,11 @@ class Watcher:
             self._keeper.grew(entry)
             if self._once:
                 run.settled = run.log.mark if run.log is not None else None
+        if now - run.still_since > OLD_S and self._working_s > BUDGET_S:
+            self._behind = self._behind or run.move(now, self._setup.pace) is not Move.WAIT
+            return
         self._follow(entry, now)
+        self._working_s += self._world.now() - now
 
     def _follow(self, entry: Entry, now: float) -> None:
         """Find out, step by step, as much as the state asks for."""

@@ -450,3 +450,38 @@ def test_the_mark_names_the_attempt(stage: Stage) -> None:
     found = parse(".md", report(run))
     assert found is not None
     assert (found[0].attempt, found[0].line, found[0].bytes) == (1, 1, len(DIES.encode()))
+
+
+def test_a_run_that_dies_now_does_not_wait_for_thousands_that_died_long_ago(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from postmortem.fleet.watch import watcher
+
+    monkeypatch.setattr(watcher, "BUDGET_S", -1.0)
+    for number in range(5):
+        old = stage.root / f"a_{number}" / "log.txt"
+        write(old, DIES)
+        os.utime(old, (1e9, 1e9))
+    write(stage.root / "z" / "log.txt", DIES)
+    assert stage.after(8) == ["failed"]
+    assert stage.events[0].run == str(stage.root / "z")
+    monkeypatch.setattr(watcher, "BUDGET_S", 1.0)
+    assert stage.after(4) == ["failed"] * 5
+
+
+def test_a_new_run_is_found_before_a_big_tree_is_walked_again(stage: Stage) -> None:
+    write(stage.root / "a" / "log.txt", FINE)
+    stage.after(4)
+    stage.watcher._walk_at = 1e9
+    write(stage.root / "b" / "log.txt", DIES)
+    assert stage.after(8) == ["failed"]
+
+
+def test_a_run_folder_under_a_name_that_is_no_text(stage: Stage) -> None:
+    run = stage.root / os.fsdecode(b"m\xffugs")
+    write(run / "log.txt", DIES)
+    assert stage.after(10) == ["failed"]
+    assert (run / "postmortem.md").exists()
+    stage.watcher._memory.save()
+    stage.start()
+    assert stage.after(60) == []
