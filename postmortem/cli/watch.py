@@ -130,7 +130,8 @@ class Stop:
     def __enter__(self) -> Stop:
         for name in self.SIGNALS:
             number = getattr(signal, name, None)
-            if number is not None:
+            # who starts it with nohup wants it to outlive the terminal
+            if number is not None and not (name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN):
                 self._before[number] = signal.signal(number, self._on)
         return self
 

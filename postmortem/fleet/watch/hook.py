@@ -8,12 +8,15 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 MAX_RUNNING = 4
+GRACE_S = 5.0
+"""What commands get that still run when the watcher is told to end."""
 MAX_WAITING = 10_000
 PLACES = ("report", "run", "outcome", "kind", "class", "phase", "step", "attempt", "first_fix")
 """What may stand in braces in an argument of the command: paths, and words of ours; nothing that a log could choose."""
@@ -79,11 +82,16 @@ class Hooks:
         self._running.append(_Running(process, now, values.get("run", "")))
 
     def close(self) -> None:
-        """End what still runs."""
+        """End what still runs after a short while; what has not begun yet never will."""
+        end = time.monotonic() + GRACE_S
         for one in self._running:
-            if one.process.poll() is None:
+            try:
+                one.process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
                 _end(one.process)
                 self._tell("hook_hangs", one.run)
+        for values in self._waiting:
+            self._tell("hook_not_started", values.get("run", ""))
         self._running.clear()
         self._waiting.clear()
 

@@ -105,22 +105,26 @@ class Keeper:
 
     def _judge(self, entry: Entry, now: float, upto: str | None) -> None:
         run = entry.run
+        run.retry_at = None
         database = self._jobs.path_of(entry.path) if entry.folder and not run.job_lies else None
         try:
             judged = judging.judge(
                 entry.path, self._lexicon, self._texts.lang, database, folder=entry.folder, upto=upto
             )
         except (NothingRecognised, IntakeError):
-            return self._settle(entry, upto)
+            return self._settle(entry, upto) if _stands(entry) else None
         except OSError as error:
-            self.trouble(entry, "unreadable", (error.strerror or type(error).__name__).lower())
-            return self._settle(entry, upto)
+            if upto is None and _stands(entry):
+                self.trouble(entry, "unreadable", (error.strerror or type(error).__name__).lower())
+                self._settle(entry, upto)
+                entry.run.retry_at = now + FIRST_RETRY_S
+            return None
         except Exception as error:  # one bad run must not stop the others
             if os.environ.get("POSTMORTEM_DEBUG"):
                 raise
             self.trouble(entry, "internal", type(error).__name__)
             return self._settle(entry, upto)
-        if upto is None and not self._believed(entry, judged):
+        if upto is None and not (_stands(entry) and self._believed(entry, judged)):
             return None
         told = self._keep(entry, judged, now, upto)
         return self._settle(entry, upto, told)
@@ -169,7 +173,6 @@ class Keeper:
         try:
             written = entry.reports.put(stamp, self._sentences(stamp), rendered.files)
             entry.trouble, entry.retry_s = None, FIRST_RETRY_S
-            entry.run.retry_at = None
         except NotWritten as problem:
             self.trouble(entry, "not_written", str(problem))
             if upto is None:
@@ -214,3 +217,12 @@ class Keeper:
         elif kind:
             found.append(self._texts(f"watch.note.{kind}"))
         return found
+
+
+def _stands(entry: Entry) -> bool:
+    """Whether the log is still as it was seen: else what was just read may be of another attempt."""
+    try:
+        log = look.log_of(entry.path, folder=entry.folder)
+    except OSError:
+        return False
+    return log is not None and entry.run.log is not None and log.mark == entry.run.log.mark

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
@@ -146,9 +147,9 @@ class Jobs:
         mark = tuple(_mark(path.with_name(path.name + suffix)) for suffix in ("", "-wal"))
         known = self._known.get(str(path))
         if known is None or (known[0] != mark and now - known[1] >= self._every_s):
-            rows = jobdb.read(path, configs=False).rows
-            names = [row.name.reveal() for row in rows]
-            known = (mark, now, {row.name.reveal(): row.status for row in rows if names.count(row.name.reveal()) == 1})
+            named = [(row.name.reveal(), row.status) for row in jobdb.read(path, configs=False).rows]
+            often = Counter(name for name, _ in named)
+            known = (mark, now, {name: status for name, status in named if often[name] == 1})
             while len(self._known) >= MAX_DATABASES:
                 self._known.pop(next(iter(self._known)))
             self._known[str(path)] = known

@@ -101,7 +101,7 @@ class Memory:
             self._write(msgspec.json.encode(_File(LAYOUT, self._runs)).decode(), self._path)
             self._dirty = False
         except (OSError, NotWritten):
-            self._path = None
+            return
 
 
 def _load(path: Path) -> dict[str, Settled]:

@@ -485,3 +485,46 @@ def test_a_run_folder_under_a_name_that_is_no_text(stage: Stage) -> None:
     stage.watcher._memory.save()
     stage.start()
     assert stage.after(60) == []
+
+
+def test_an_attempt_that_begins_while_the_last_one_is_read_is_not_taken_for_dead(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from postmortem.fleet.watch import judge as judging
+
+    run = stage.root / "mugs"
+    write(run / "log.txt", DIES)
+    real = judging.judge
+
+    def slow(path: Path, *rest: Any, **more: Any) -> Any:
+        if not (run / "logs").exists():
+            rotate(run)
+            write(run / "log.txt", ALIVE)
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(judging, "judge", slow)
+    assert stage.after(60) == ["failed"]
+    assert (stage.events[0].attempt, stage.events[0].class_) == (1, "early_step")
+    assert "A newer attempt has begun since." in report(run)
+
+
+def test_a_volume_that_fails_for_a_while_is_asked_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    from postmortem.fleet.watch import judge as judging
+
+    write(stage.root / "mugs" / "log.txt", DIES)
+    write(stage.root / "fine" / "log.txt", FINE)
+    real = judging.judge
+    calls: list[Path] = []
+
+    def failing(path: Path, *rest: Any, **more: Any) -> Any:
+        calls.append(path)
+        if calls.count(path) == 1:
+            raise OSError(5, "Input/output error")
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(judging, "judge", failing)
+    assert stage.after(300) == ["failed"]
+    assert sorted(stage.told) == [
+        ("unreadable", str(stage.root / name), "input/output error") for name in ("fine", "mugs")
+    ]
+    assert len(calls) == 4
