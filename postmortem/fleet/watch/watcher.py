@@ -224,6 +224,7 @@ class Watcher:
                 run.answer(process, self._jobs.status(entry.path, now) if folder else None, now)
             else:
                 self._keeper.judge(entry, now)
+                self._hooks.poll(now)
 
     @property
     def entries(self) -> Iterable[Entry]:
