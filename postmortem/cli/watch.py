@@ -20,10 +20,9 @@ from postmortem.text import printable
 
 if TYPE_CHECKING:
     from postmortem.fleet.watch.events import Event
+    from postmortem.fleet.watch.judge import Judged
     from postmortem.fleet.watch.keeper import Rendered
-    from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
-    from postmortem.report.document import Report
     from postmortem.report.texts import Texts
 
 FORMS = ((".md", "markdown"), (".html", "html"))
@@ -190,12 +189,13 @@ def _write(text: str, path: Path) -> None:
         raise NotWritten(str(failure).removeprefix(f"{printable(str(path))}: ")) from None
 
 
-def _renderer(base: Knowledge, *, redact: bool) -> Callable[[Report, Intake], Rendered]:
-    def render(report: Report, opened: Intake) -> Rendered:
+def _renderer(base: Knowledge, *, redact: bool) -> Callable[[Judged], Rendered]:
+    def render(judged: Judged) -> Rendered:
         from postmortem.fleet.watch.keeper import Rendered
         from postmortem.report.redact import Redactor
 
-        excerpt = forms.excerpt_of(report, opened)
+        report = judged.report
+        excerpt = forms.excerpt_of(report, judged.opened)
         if redact:
             redactor = Redactor(base)
             report = redactor.document(report)

@@ -32,6 +32,7 @@ class Judged(msgspec.Struct, frozen=True):
     """
 
     report: Report
+    analysis: Analysis
     opened: Intake
     log: Path
     stamp: Stamp
@@ -70,6 +71,7 @@ def judge(
     explained = upto is not None or any(notice.id in _ROW_SAYS for notice in report.warnings)
     return Judged(
         report=report,
+        analysis=analysis,
         opened=opened,
         log=log,
         stamp=stamp,

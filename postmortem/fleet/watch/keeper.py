@@ -18,7 +18,7 @@ from postmortem.fleet.watch.judge import Judged
 from postmortem.fleet.watch.memory import Memory
 from postmortem.fleet.watch.stamp import Stamp
 from postmortem.fleet.watch.state import OVER, Hint, LogStat, Process
-from postmortem.intake import Intake, IntakeError
+from postmortem.intake import IntakeError
 from postmortem.pipeline import NothingRecognised
 from postmortem.report.document import Report
 from postmortem.report.texts import Texts
@@ -36,7 +36,7 @@ class Rendered(msgspec.Struct, frozen=True):
     files: dict[str, str]
 
 
-Render = Callable[[Report, Intake], Rendered]
+Render = Callable[[Judged], Rendered]
 
 
 class Keeper:
@@ -168,7 +168,7 @@ class Keeper:
     def _report(self, entry: Entry, judged: Judged, now: float, what: str, upto: str | None) -> None:
         note = "newer" if upto is not None else ""
         stamp = msgspec.structs.replace(judged.stamp, note=note)
-        rendered = self._render(judged.report, judged.opened)
+        rendered = self._render(judged)
         written: list[Path] = []
         try:
             written = entry.reports.put(stamp, self._sentences(stamp), rendered.files)
