@@ -6,7 +6,9 @@ from importlib import import_module
 
 import typer
 
-COMMANDS = ("analyze", "batch", "bundle", "check", "compare", "explain", "fix", "patterns", "schema", "verify")
+COMMANDS = (
+    *("analyze", "batch", "bundle", "check", "compare", "explain", "fix", "patterns", "schema", "verify", "watch"),
+)
 """Each is a module of this package: a function of that name, or a Typer app called `app`."""
 
 _HELP = """Why an AI Toolkit training run died of memory, and what to change first.

@@ -103,7 +103,7 @@ def batch(
     if scheduler is not None and out is not None and format in (None, TableFormat.parquet):
         from postmortem.cli import batch_cluster
 
-        batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, _since(since), where)
+        batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, common.since(since), where)
         return 0
     rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache))
     if not rows:
@@ -161,7 +161,7 @@ def _rows(
     from postmortem.scan import Lexicon
 
     try:
-        targets = list(find(folders, include, exclude, _since(since)))
+        targets = list(find(folders, include, exclude, common.since(since)))
     except IntakeError as error:
         raise Failure(str(error)) from None
     done: list[Row] = []
@@ -181,21 +181,3 @@ def _rows(
         finally:
             store.close()
     yield from done
-
-
-def _since(text: str | None) -> float | None:
-    """A point in time, in seconds. Raises Failure."""
-    if text is None:
-        return None
-    import re
-    import time
-    from datetime import datetime
-
-    units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-    found = re.fullmatch(r"(\d{1,6})([mhdw])", text)
-    if found:
-        return time.time() - int(found[1]) * units[found[2]]
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        raise Failure(f"--since {printable(text)}: give a date such as 2026-11-30, or 7d, 12h, 30m", USAGE) from None

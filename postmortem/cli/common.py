@@ -94,3 +94,21 @@ def language(base: Knowledge, lang: str, encoding: str = "utf-8") -> str:
 def language_of(base: Knowledge, lang: str, out: Path | None, *, json: bool = False) -> str:
     """`language` of a report that goes to `out` or stdout; a file is UTF-8, and JSON has escapes."""
     return language(base, lang, "utf-8" if out is not None or json else output.encoding())
+
+
+def since(text: str | None) -> float | None:
+    """A point in time as a user names it, in seconds. Raises Failure."""
+    if text is None:
+        return None
+    import re
+    import time
+    from datetime import datetime
+
+    units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+    found = re.fullmatch(r"(\d{1,6})([mhdw])", text)
+    if found:
+        return time.time() - int(found[1]) * units[found[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise Failure(f"--since {printable(text)}: give a date such as 2026-11-30, or 7d, 12h, 30m", USAGE) from None

@@ -50,12 +50,12 @@ def find(folder: Path, *, climb: bool = True) -> Path | None:
     return None
 
 
-def read(path: Path) -> JobDatabase:
-    """The jobs in the database; an empty and damaged one where it cannot be read."""
+def read(path: Path, *, configs: bool = True) -> JobDatabase:
+    """The jobs in the database (without their configs if not asked for); empty and damaged if it cannot be read."""
     name = printable(path.name)[:100]
     try:
         with _opened(path) as database:
-            return JobDatabase(name, tuple(_rows(database)))
+            return JobDatabase(name, tuple(_rows(database, configs=configs)))
     except (OSError, sqlite3.Error, UnicodeError, ValueError):
         return JobDatabase(name, damaged=True)
 
@@ -101,13 +101,15 @@ def _limited(database: sqlite3.Connection) -> sqlite3.Connection:
     return database
 
 
-def _rows(database: sqlite3.Connection) -> Iterator[JobRow]:
+def _rows(database: sqlite3.Connection, *, configs: bool) -> Iterator[JobRow]:
     """The jobs, the newest first (AI Toolkit adds columns now and then, and never takes one away)."""
     if database.execute(_IS_TABLE).fetchone() != (1,):
         raise ValueError("no jobs in it")
     present = {row[1] for row in database.execute("PRAGMA table_info(Job)").fetchall()}
     if not {"id", "name"} <= present:
         raise ValueError("no jobs in it")
+    if not configs:
+        present.discard("job_config")
     wanted = [f"substr({name}, 1, {limit})" if name in present else "NULL" for name, limit in _COLUMNS.items()]
     wanted += [name if name in present else "NULL" for name in _NUMBERS]
     total = 0
