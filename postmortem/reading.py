@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from postmortem import pipeline
 from postmortem.intake import Intake
@@ -12,9 +12,9 @@ from postmortem.model import DatasetSizes, JobDatabase
 from postmortem.scan import Lexicon
 
 
-def sources(opened: Intake) -> list[pipeline.Source]:
-    """The logs of `opened`, to be read once."""
-    return [pipeline.Source(log.name, log.encoding, log.chunks(), log.repairs) for log in opened.logs]
+def sources(opened: Intake, told: Callable[[int], None] | None = None) -> list[pipeline.Source]:
+    """The logs of `opened`, to be read once; `told` hears of every piece how many bytes it was."""
+    return [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs]
 
 
 def analysis_of(
@@ -26,17 +26,23 @@ def analysis_of(
     database: JobDatabase | None = None,
     datasets: Sequence[DatasetSizes] = (),
     gpu_mib: float | None = None,
+    loss_log: bool = True,
+    folder: bool = True,
+    told: Callable[[int], None] | None = None,
 ) -> pipeline.Analysis:
-    """The analysis of the attempt that counts, or of the one asked for. Raises as `pipeline.analyse`, and OSError."""
+    """The analysis of the attempt that counts, or of the one asked for. Raises as `pipeline.analyse`, and OSError.
+
+    `loss_log` and `folder` say whether these may speak, where they are there; `told` as in `sources`.
+    """
     return pipeline.analyse(
         opened.source,
-        sources(opened),
+        sources(opened, told),
         [*([config] if config is not None else []), *opened.configs],
         lexicon,
         attempt=attempt,
-        skipped_steps=opened.skipped_steps(),
+        skipped_steps=opened.skipped_steps() if loss_log else None,
         gpu_mib=gpu_mib,
-        folder=opened.witness(),
+        folder=opened.witness() if folder else None,
         database=database,
         versions=history(),
         datasets=datasets,

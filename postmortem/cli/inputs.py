@@ -76,25 +76,23 @@ def analysed(
     """
     from postmortem import pipeline
     from postmortem.intake.sources import printable_name
-    from postmortem.knowledge.load import history
+    from postmortem.reading import analysis_of
     from postmortem.scan import Lexicon
 
-    configs = [*([config] if config is not None else []), *opened.configs]
     shown = printable_name(path)
     try:
         with progress.reading(opened.logs, quiet=quiet) as told:
-            return pipeline.analyse(
-                opened.source,
-                [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs],
-                configs,
+            return analysis_of(
+                opened,
                 Lexicon(base),
+                config=config,
                 attempt=attempt,
-                skipped_steps=opened.skipped_steps() if loss_log else None,
-                gpu_mib=gpu_gib * 1024 if gpu_gib else None,
-                folder=opened.witness() if folder else None,
                 database=database,
-                versions=history(),
                 datasets=datasets,
+                gpu_mib=gpu_gib * 1024 if gpu_gib else None,
+                loss_log=loss_log,
+                folder=folder,
+                told=told,
             )
     except pipeline.NothingRecognised:
         raise nothing_recognised(shown) from None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from postmortem.cli import common, forms, output
+from postmortem.cli import common, forms, output, redaction
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from postmortem.knowledge.schema import Knowledge
     from postmortem.report.texts import Texts
 
-FORMS = ((".md", "markdown"), (".html", "html"))
-"""The reports that are written beside a run, as far as there is such a form."""
+FORMS = ((".md", common.Format.markdown), (".html", common.Format.html))
+"""The reports that are written beside a run."""
 
 
 class LineFormat(str, enum.Enum):
@@ -58,13 +58,13 @@ def watch(
         None, "--db", metavar="FILE", help="The UI's database (aitk_db.db), if it is not in the toolkit's folder."
     ),
     format: LineFormat = typer.Option(LineFormat.text, "--format", help="Events on stdout as lines, or as JSON Lines."),
-    redact: bool = typer.Option(True, "--redact/--no-redact", help="Hide user names, tokens and addresses."),
-    lang: str = typer.Option("en", "--lang", help="Language of all that people read: en or ko."),
+    redact: bool = typer.Option(True, "--redact/--no-redact", help=redaction.HELP),
+    lang: str = common.LANG,
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
 ) -> int:
     """Follow a training folder, and write postmortem.md beside each run that fails, once. Ctrl-C ends it."""
     base = common.knowledge(pack)
-    common.check_language(base, lang)
+    lang = common.language_of(base, lang, None)
     command = _command(run)
     if any(math.isnan(number) for number in (interval, quiet, run_timeout)):
         raise Failure("--interval, --quiet and --run-timeout take numbers", USAGE)
@@ -99,7 +99,7 @@ def watch(
             include=include,
             exclude=exclude,
             since=since_s,
-            suffixes=[suffix for suffix, _ in _forms()],
+            suffixes=[suffix for suffix, _ in FORMS],
         )
         world = World(
             now=time.monotonic,
@@ -175,11 +175,6 @@ def _command(text: str | None) -> list[str]:
     return command
 
 
-def _forms() -> list[tuple[str, common.Format]]:
-    known = {form.value: form for form in common.Format}
-    return [(suffix, known[name]) for suffix, name in FORMS if name in known]
-
-
 def _write(text: str, path: Path) -> None:
     from postmortem.fleet.watch.files import NotWritten
 
@@ -192,17 +187,16 @@ def _write(text: str, path: Path) -> None:
 def _renderer(base: Knowledge, *, redact: bool) -> Callable[[Judged], Rendered]:
     def render(judged: Judged) -> Rendered:
         from postmortem.fleet.watch.keeper import Rendered
-        from postmortem.report.redact import Redactor
 
         report = judged.report
         excerpt = forms.excerpt_of(report, judged.opened)
         if redact:
-            redactor = Redactor(base)
+            redactor = redaction.redactor(base, [report, excerpt], [judged.analysis])
             report = redactor.document(report)
             excerpt = redactor.excerpt(excerpt)
         return Rendered(
             report,
-            {suffix: forms.rendered(report, excerpt, base, form, to_file=True) for suffix, form in _forms()},
+            {suffix: forms.rendered(report, excerpt, base, form, to_file=True) for suffix, form in FORMS},
         )
 
     return render

@@ -17,6 +17,7 @@ from postmortem.fleet import pool
 from postmortem.fleet.row import Row
 from postmortem.fleet.work import report_of
 from postmortem.report.document import Report
+from postmortem.report.excerpt import Excerpt
 from postmortem.report.texts import Texts
 from postmortem.scan import Lexicon
 
@@ -37,11 +38,11 @@ class Wanted(msgspec.Struct, frozen=True):
         return blake2b(os.fsencode(os.path.abspath(self.path)), digest_size=8).hexdigest()  # noqa: PTH100
 
 
-def report_page(report: Report, texts: Texts) -> tuple[str, str]:
-    """A report as a file that a browser or a ticket shows: its suffix and its text."""
-    from postmortem.report import markdown
+def report_page(report: Report, excerpt: Excerpt, texts: Texts) -> tuple[str, str]:
+    """A report as a page of its own: its suffix and its text."""
+    from postmortem.report import html
 
-    return ".md", markdown.render(report, texts)
+    return ".html", html.render(report, texts, excerpt)
 
 
 def wanted(rows: Sequence[Row], folder: Path, lang: str, *, redact: bool) -> dict[int, Wanted]:
@@ -93,14 +94,10 @@ def _in_worker(one: Wanted) -> str | None:
 
 def _write(one: Wanted, lexicon: Lexicon) -> str | None:
     try:
-        report = report_of(one.path, lexicon, one.lang)
+        report, excerpt = report_of(one.path, lexicon, one.lang, redact=one.redact)
     except Exception:  # what cannot be read now has a row that says so, or has changed since
         return None
-    if one.redact:
-        from postmortem.report.redact import Redactor
-
-        report = Redactor(lexicon.knowledge).document(report)
-    suffix, text = report_page(report, Texts(lexicon.knowledge, one.lang))
+    suffix, text = report_page(report, excerpt, Texts(lexicon.knowledge, one.lang))
     target = Path(one.folder) / f"{one.stem}{suffix}"
     part = target.with_name(f".{target.name}.part")
     part.write_text(text, encoding="utf-8")

@@ -21,6 +21,7 @@ from postmortem.model import JobDatabase
 from postmortem.reading import analysis_of, run_of
 from postmortem.report import build
 from postmortem.report.document import Report
+from postmortem.report.excerpt import Excerpt, cut
 from postmortem.scan import Lexicon
 from postmortem.text import printable
 
@@ -137,10 +138,25 @@ def failed(target: Target, status: str, why: str) -> Row:
     )
 
 
-def report_of(path: str, lexicon: Lexicon, lang: str = "en") -> Report:
-    """The report on one run of the fleet, as `analyze` gives it. Raises as that does."""
-    opened = open_input(path)
-    return build(analysis_of(opened, lexicon, database=opened.database()), lexicon.knowledge, lang)
+def report_of(path: str, lexicon: Lexicon, lang: str = "en", *, redact: bool = False) -> tuple[Report, Excerpt]:
+    """The report on one run of the fleet, as `analyze` gives it, with the log around its evidence.
+
+    Raises as that does.
+    """
+    opened = open_input(path, again=True)
+    analysis = analysis_of(opened, lexicon, database=opened.database())
+    report = build(analysis, lexicon.knowledge, lang, redacted=redact)
+    logs = {log.name: log for log in opened.logs}
+    excerpt = cut(report, lambda name: logs[name].chunks() if name in logs else None)
+    if redact:
+        from postmortem.report.redact import Redactor, settings_of
+
+        redactor = Redactor(lexicon.knowledge)
+        redactor.learn(None, settings_of(analysis))
+        for one in (report, excerpt):
+            redactor.learn(one)
+        report, excerpt = redactor.document(report), redactor.excerpt(excerpt)
+    return report, excerpt
 
 
 def content_key(target: Target, opened: Intake) -> str:

@@ -53,7 +53,7 @@ class Texts:
             return self(f"regression.{value}.{name.removeprefix('regression.')}")
         if name in ("regression.program", "program"):
             return self(f"word.program.{value}")
-        if name == "hours":
+        if name == "hours" and isinstance(value, (int, float)):
             return self(
                 "word.hours" if value >= 1 else "word.minutes", {"count": value if value >= 1 else round(value * 60)}
             )

@@ -164,7 +164,9 @@ def test_a_hook_is_told_what_and_where_and_no_shell_reads_it(start: Start, root:
         "print('hook speaks')\n"
     )
     write(root / "a run; $(touch y)" / "log.txt", DIES)
-    watch = start("--run", f"{sys.executable} {script} {{report}} '{{class}}/{{kind}}' {{unknown}}", "--once")
+    watch = start(
+        "--run", f"{sys.executable} {script} {{report}} '{{class}}/{{kind}}' {{unknown}}", "--once", "--no-redact"
+    )
     out, err = watch.communicate(timeout=20)
     report = str(root / "a run; $(touch y)" / "postmortem.md")
     arguments, names = json.loads(told.read_text())

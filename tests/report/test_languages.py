@@ -106,7 +106,7 @@ def templates() -> tuple[set[str], list[re.Pattern[str]], set[str]]:
 def used(key: str) -> bool:
     """Whether any code asks for the text: by its key, or by one put together of words that code or patterns hold."""
     whole_keys, made, words = templates()
-    if key in whole_keys:
+    if key in whole_keys or (key.endswith((".one", ".many")) and used(key.rpartition(".")[0])):
         return True
     for expression in made:
         found = expression.fullmatch(key)

@@ -105,10 +105,10 @@ def _view(page: Page, texts: Texts) -> dict[str, Any]:
 
 
 def _say(texts: Texts) -> Callable[..., str]:
-    """A text of the page, by its key below `fleet_page`."""
+    """A text of the page, by its key."""
 
     def say(key: str, **values: Any) -> str:
-        return printable(texts(f"fleet_page.{key}", values))
+        return printable(texts(key, values))
 
     return say
 

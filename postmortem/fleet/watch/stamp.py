@@ -13,7 +13,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from postmortem.report import encode
+from postmortem.report import encode_ticket as encode
+from postmortem.text import Words
 
 LAYOUT = 1
 _MARK = re.compile(r"<!-- aitk-postmortem watch (\{[^\n]{1,2000}\}) -->\n")
@@ -60,7 +61,7 @@ def compose(suffix: str, stamp: Stamp, note: list[str], report: str) -> str:
         body = _BODY.search(report, after)
         at = body.end() if body else after
         return f"{report[:after]}{mark}{report[after:at]}{noted}{report[at:]}"
-    rows = "".join(f"> {encode.markdown_plain(line)}  \n" for line in note)
+    rows = "".join(f"> {encode.markdown(Words(line))}  \n" for line in note)
     return f"{mark}{_NOTE}{rows}\n{_END}\n{report}"
 
 
