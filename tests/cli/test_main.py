@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
+from postmortem.cli.app import COMMANDS
 from postmortem.cli.main import with_default
 from tests.intake.test_jobdb import database
 from tests.simulate import config, finished, head, training
@@ -290,3 +293,13 @@ def test_the_size_of_a_card_is_a_number(tmp_path: Path) -> None:
             [sys.executable, "-m", "postmortem", command, str(log), "--gpu", "nan"], capture_output=True, text=True
         )
         assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_lists_what_the_command_says_of_itself(name: str) -> None:
+    module = import_module(f"postmortem.cli.{name}")
+    if hasattr(module, "app"):
+        assert isinstance(module.app, typer.Typer)
+    else:
+        assert callable(getattr(module, name))
+    assert len(COMMANDS[name]) <= 60
