@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from postmortem.knowledge.expressions import expression
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Attempt, JobConfig
-from postmortem.scan.lexicon import expression
 
 PLACES = ("windows", "wsl", "linux", "container", "kubernetes", "slurm", "macos")
 MAX_TEXTS = 600

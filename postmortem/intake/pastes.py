@@ -6,7 +6,6 @@ numbers (but for a text flattened to one line, which gets its lines back). Nothi
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -104,6 +103,8 @@ def _unflatten(line: bytes) -> bytes:
 
 
 def _unescape_html(line: bytes) -> bytes:
+    import html  # its table of names is long, and hardly a log needs it
+
     def plain(found: re.Match[bytes]) -> bytes:
         text = html.unescape(found[0].decode())
         # a line feed out of an entity would move all that follows

@@ -6,7 +6,6 @@ read as the files themselves, and it saves the 0.2 seconds that YAML costs at ev
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from postmortem import __version__
+from postmortem.knowledge import expressions
 from postmortem.knowledge.history import History, history_in
 from postmortem.knowledge.memory_schema import MemoryEncoder, MemoryModel, MemoryRule, MemoryVae
 from postmortem.knowledge.schema import (
@@ -38,6 +38,11 @@ from postmortem.knowledge.schema import (
     Variable,
     Watched,
 )
+
+try:
+    from _blake2 import blake2b  # hashlib's own; through it, OpenSSL would be loaded at every start
+except ImportError:
+    from hashlib import blake2b
 
 SECTIONS: dict[str, Any] = {
     "patterns": Pattern,
@@ -67,6 +72,13 @@ _ID = re.compile(r"[\w.\[\]-]{1,120}")
 _BAR_GROUPS = frozenset({"n", "total", "elapsed", "postfix"})
 
 
+class Stored(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept on disk between runs."""
+
+    knowledge: Knowledge
+    codes: dict[str, expressions.Code]
+
+
 class KnowledgeError(ValueError):
     """The knowledge base cannot be used; the message names file, line and entry."""
 
@@ -94,19 +106,23 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
             if path.stat().st_size > MAX_BYTES:
                 raise KnowledgeError(f"{path}: larger than {MAX_BYTES} bytes; that is no file of patterns")
             files.append((path, path.relative_to(folder).as_posix(), path.read_bytes()))
-    digest = hashlib.sha256(__version__.encode())
+    digest = blake2b(__version__.encode(), digest_size=12)
     for _, name, content in files:
         digest.update(name.encode() + b"\0" + len(content).to_bytes(8, "big") + content)
-    key = digest.hexdigest()[:24]
+    key = digest.hexdigest()
     stored = _cache_file(key) if cache else None
     if stored and stored.is_file():
         try:
-            return msgspec.json.decode(stored.read_bytes(), type=Knowledge)
+            kept = msgspec.json.decode(stored.read_bytes(), type=Stored)
+            expressions.adopt(kept.codes)
+            return kept.knowledge
         except (OSError, msgspec.MsgspecError):
             pass
     knowledge = _compile(files, key)
     if stored:
-        _store(stored, msgspec.json.encode(knowledge))
+        codes = expressions.codes_of(knowledge.patterns)
+        expressions.adopt(codes)
+        _store(stored, msgspec.json.encode(Stored(knowledge, codes)))
     return knowledge
 
 
@@ -214,7 +230,7 @@ def _cache_file(key: str) -> Path | None:
         folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
     except RuntimeError:
         return None
-    return folder / "postmortem" / f"knowledge-{key}.json"
+    return folder / "postmortem" / f"knowledge-{key}-{expressions.engine()}.json"
 
 
 def _store(target: Path, content: bytes) -> None:

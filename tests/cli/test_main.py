@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
+from postmortem.cli.app import COMMANDS
 from postmortem.cli.main import with_default
 from tests.intake.test_jobdb import database
 from tests.simulate import config, finished, head, training
@@ -328,3 +331,13 @@ def test_templates_are_loaded_for_pages_only(log: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(log)], capture_output=True, check=True, timeout=60)
     assert done.stderr.decode().splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_lists_what_the_command_says_of_itself(name: str) -> None:
+    module = import_module(f"postmortem.cli.{name}")
+    if hasattr(module, "app"):
+        assert isinstance(module.app, typer.Typer)
+    else:
+        assert callable(getattr(module, name))
+    assert len(COMMANDS[name]) <= 60

@@ -181,7 +181,7 @@ class Cluster:
 
     def _why(self, problem: BaseException) -> str:
         if isinstance(problem, self._killed):
-            return "the workers that read it were killed (out of memory, perhaps)"
+            return "the workers that read it were killed (too little memory, perhaps)"
         return f"the cluster could not analyse it ({type(problem).__name__})"
 
     def _gone(self, error: BaseException) -> ClusterError:
