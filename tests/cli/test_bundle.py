@@ -110,6 +110,11 @@ def test_a_ticket_of_another_log_is_said_to_be_one(tmp_path: Path) -> None:
     longer = tmp_path / "longer.log"
     longer.write_bytes(LOG.read_bytes() + b"\n")
     assert findings(made(tmp_path), longer)["manifest.json:logs"] == "other_log"
+    other = FIXTURES / "early-step-cublas" / "log.txt"
+    shown = postmortem("verify", str(tmp_path / "ticket.zip"), str(other)).stdout.decode()
+    assert shown.startswith("This ticket was made of another log")
+    # that says it all: a few of the claims that fall with it, not a hundred
+    assert len(shown.splitlines()) < 60
 
 
 def test_a_run_folder_and_a_pipe(tmp_path: Path) -> None:

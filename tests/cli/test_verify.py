@@ -84,6 +84,10 @@ def test_another_log_does_not_confirm(made: Callable[..., Path], verified: Calla
     status, found = verified(made(LOG), FIXTURES / "early-step-cublas" / "log.txt")
     assert status == 1
     assert {"input.bytes", "input.lines"} <= paths(found)
+    # a line of evidence is one claim, whether it stands or three things are wrong with it
+    evidence = next(group for group in found["groups"] if group["id"] == "evidence")
+    sent = json.loads(made(LOG).read_text(encoding="utf-8"))["failure"]["evidence"]
+    assert evidence["same"] + evidence["differs"] + evidence["unchecked"] == len(sent)
 
 
 def test_a_redacted_report_of_a_private_run(
