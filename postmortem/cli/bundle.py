@@ -37,8 +37,8 @@ def bundle(
     base = common.knowledge(pack)
     target = _target(out)
     lang = common.language_of(base, lang, target)
-    redaction.wanted(redact, True, key, target, path, config, db)
-    inputs.refuse_overwriting(target, path, config, db)
+    redaction.wanted(redact, True, key, target, path, config, db, pack, *(dataset or ()))
+    inputs.refuse_overwriting(target, path, config, db, pack, *(dataset or ()))
     given = options.Given(
         config=config,
         db=db,

@@ -47,7 +47,7 @@ def verify(
     """Re-derive every claim of a report from its log. Status 0: all the same; 1: something differs or is unproven."""
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, None)
-    inputs.refuse_overwriting(out, report, path, config, db)
+    inputs.refuse_overwriting(out, report, path, config, db, pack, *(dataset or ()))
     if report == "-":
         raise Failure("REPORT: give a file; only the log may come from standard input", USAGE)
     claims, files = _read(report)
