@@ -187,12 +187,9 @@ def _folded(token: str) -> str:
 def _forms(value: str) -> dict[str, None]:
     """The spellings in which a value comes back: as it is, escaped in JSON and Python, in a URL, composed otherwise."""
     plain = (value, unicodedata.normalize("NFC", value), unicodedata.normalize("NFD", value))
-    encoded = quote(value, safe="")
-    escaped = (json.dumps(value)[1:-1], repr(value)[1:-1], encoded, quote(encoded), quote(value))
-    escaped += (
-        value.replace(" ", "+"),
-        value.replace(" ", "\\ "),
-        value.replace("_", "\\_"),
-        value.replace("_", "%5F"),
-    )
-    return dict.fromkeys((*plain, *(form for form in escaped if form)))
+    encoded = quote(value, safe="", errors="surrogatepass")  # a config in JSON can hold half a character
+    whole = quote(value, errors="surrogatepass")
+    escaped = (json.dumps(value)[1:-1], repr(value)[1:-1], encoded, quote(encoded), whole)
+    blanks = (value.replace(" ", "+"), value.replace(" ", "\\ "))
+    joints = (value.replace("_", "\\_"), value.replace("_", "%5F"))
+    return dict.fromkeys((*plain, *(form for form in (*escaped, *blanks, *joints) if form)))
