@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
+from postmortem.verify.hidden import is_figure
+
 _LABEL = re.compile(r"(?:<|&lt;)([a-z][a-z-]{0,20})-\d{1,6}(?:>|&gt;)")
 _CUT = "…"
 MAX_FINDINGS = 5
@@ -83,10 +85,11 @@ def _around(pieces: list[str], plain: str, *, whole: bool) -> bool:
     at = len(pieces[0])
     for piece in pieces[1:-1]:
         start = plain.find(piece, at + 1)
-        if start < 0:
+        if start < 0 or is_figure(plain[at:start]):
             return False
         at = start + len(piece)
     if len(pieces) == 1:
         return at == len(plain) or not whole
     last = pieces[-1]
-    return plain.endswith(last) and at < len(plain) - len(last) if whole else plain.find(last, at + 1) >= 0
+    end = len(plain) - len(last) if whole else plain.find(last, at + 1)
+    return at < end and plain.startswith(last, end) and not is_figure(plain[at:end])

@@ -36,6 +36,8 @@ def test_a_line_that_the_log_gives(sent: str, made: str, plain: str) -> None:
         ("by <user-1>", "by <host-1>", "on box"),
         ("by anna <user-1>", "by anna", "by anna"),
         ("one<user-1>", "one", "one"),
+        ("it has <user-1> GiB", "it has 24.5 GiB", "it has 24.5 GiB"),
+        ("<user-1> of <user-2>", "3 of anna", "3 of anna"),
         ("it is <user-1> 24…", "it is anna 12…", "it is anna 12…"),
     ],
 )
