@@ -15,6 +15,7 @@ import yaml
 from postmortem.bundle import unpack
 from postmortem.cli.main import run
 from tests.cli.test_main import postmortem
+from tests.simulate import config, head, training
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LOG = FIXTURES / "early-step-checkpointing-off" / "log.txt"
@@ -215,3 +216,13 @@ def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert told.out == "" and says in told.err and told.err.count("\n") == 1
     assert not (tmp_path / "t.zip").exists()
     assert copy.read_bytes() == LOG.read_bytes()
+
+
+def test_a_job_that_is_called_as_its_dataset_is_confirmed(tmp_path: Path) -> None:
+    name = "brightwell spring (v2)"
+    settings = config(datasets=[{"folder_path": name, "resolution": [512]}], trigger_word=name)
+    log = tmp_path / "run.log"
+    log.write_text(
+        head(settings, name) + training(400, {0, 1, 2, 3}).replace("mugs", name), encoding="utf-8", newline=""
+    )
+    assert postmortem("verify", str(made(tmp_path, source=log)), str(log)).returncode == 0
