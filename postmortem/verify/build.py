@@ -92,7 +92,9 @@ class _Builder:
             return
         absent = pair.sent is ABSENT or pair.found is ABSENT
         if not self._same_version and absent and not pair.path.endswith("]"):
-            return  # a key that the other version does not have: no claim
+            if pair.found is ABSENT:  # what only the other version can say, nobody here can check
+                self._leave(ANALYSIS, pair.path, "other_version", pair.sent, pair.found)
+            return  # a key that the other version does not have is no claim
         lacks = needs.needed(pair.path, self._lacking)
         if lacks is not None:
             self._leave(ANALYSIS, pair.path, f"needs_{lacks}", pair.sent, pair.found)
