@@ -25,7 +25,7 @@ _ACTS = re.compile(
 _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+(?:/[A-Za-z0-9._~%/#?=&-]*)?")
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~&])")
 _LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)](?:\s|$)))")
-_WIKI = re.compile(r"[-#*_+?^~|%{}\[\]()!@&\\:;]")
+_WIKI = re.compile(r"[-#*_+?^~|%{}\[\]()!@&\\:;]|(?<=www)\.", re.IGNORECASE)
 _WIKI_OURS = re.compile(
     r"[*_+?^|%{}\[\]!@&\\]|#(?!\w)|(?<!\w)~(?=\S)|~(?=\w)"
     r"|(?<!\w)-(?=\S)|-(?!\w)(?=\S)|(?<=[A-Z])-(?=\d)|-(?=-)"
