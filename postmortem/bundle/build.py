@@ -14,14 +14,9 @@ ORDER = ("report.html", "report.md", "report.json", "log-excerpt.txt", "config.y
 """The files as a reader wants them."""
 
 
-def bundle(
-    report: Report, forms: Mapping[str, str], logs: Sequence[manifests.LogItem], excerpt: str, config: str, texts: Texts
-) -> bytes:
-    """The ticket's bytes: the same parts give the same bytes. `forms` are the rendered reports by file name."""
-    files = {name: text.encode() for name, text in forms.items()}
-    files["log-excerpt.txt"] = excerpt.encode()
-    files["config.yaml"] = config.encode()
-    files["README.txt"] = readme(report, [*files, "manifest.json"], texts).encode()
+def bundle(report: Report, logs: Sequence[manifests.LogItem], texts: Mapping[str, str]) -> bytes:
+    """The ticket's bytes: the same parts give the same bytes. `texts` are its files but for the manifest, by name."""
+    files = {name: text.encode() for name, text in texts.items()}
     files["manifest.json"] = manifests.render(manifests.describe(report, logs, files)).encode()
     return pack(files)
 

@@ -103,7 +103,7 @@ def _headline(fits: str, weighed: Sequence[Phase], texts: Texts) -> Words:
     if not isinstance(worst, Forecast):
         return texts.words("check.verdict.none")
     key = "partly" if fits == "unknown" and worst.usable is not None else fits
-    values = {"phase": worst.phase, "size": _shown(worst.need), "card": _shown(worst.usable)}
+    values = {"phase": worst.phase, "size": _shown(worst.need, texts), "card": _shown(worst.usable, texts)}
     return texts.words(f"check.verdict.{key}", values)
 
 
@@ -135,6 +135,7 @@ def _fix(item: Suggestion, texts: Texts) -> doc.FixItem:
         changes=_changes(item.changes),
         saving=outlook.span(item.saving),
         peak=outlook.span(item.peak),
+        need=outlook.span(item.need),
         fits=item.fits,
         cost=texts(f"remedy.{item.id}.cost"),
         ui=texts(f"remedy.{item.id}.ui"),
@@ -182,7 +183,7 @@ def _values(condition: Condition, texts: Texts) -> dict[str, Any]:
             shown = [_title(change, texts) for change in value[:MAX_NAMES]]
             values[name] = [*shown, LogText("…")] if len(value) > MAX_NAMES else shown
         else:
-            values[name] = _shown(value) if isinstance(value, (Range, float)) else value
+            values[name] = _shown(value, texts) if isinstance(value, (Range, float)) else value
     return values
 
 
@@ -190,11 +191,11 @@ def _title(change: Change, texts: Texts) -> LogText:
     return LogText(texts(f"compare.variable.{change.id}") if change.named else change.id)
 
 
-def _shown(found: Range | float | None) -> LogText | None:
+def _shown(found: Range | float | None, texts: Texts) -> LogText | None:
     if found is None:
         return None
     if isinstance(found, Range):
         span = outlook.span(found)
         assert span is not None  # a range has one
-        return LogText(outlook.between(span))
+        return LogText(outlook.between(span, texts))
     return LogText(size(found))

@@ -47,6 +47,7 @@ class FixItem(_Part, frozen=True, kw_only=True):
     changes: list[ChangeItem]
     saving: Span | None
     peak: Span | None
+    need: Span | None
     fits: str | None
     cost: str
     ui: str

@@ -98,7 +98,11 @@ def _overview(phase: PhaseItem, texts: Texts) -> tuple[Text, Text, Text]:
         words.append(texts(f"check.{key}", {"size": phase.card_gib}))
     verdict = "; ".join(words)
     style = _STYLES[found.fits].removeprefix("bold").strip()
-    return Text(texts(f"phase.{phase.phase}.title")), Text(outlook.between(found.need)), Text(verdict, style=style)
+    return (
+        Text(texts(f"phase.{phase.phase}.title")),
+        Text(outlook.between(found.need, texts)),
+        Text(verdict, style=style),
+    )
 
 
 def _fixes(phase: PhaseItem, texts: Texts) -> Iterator[RenderableType]:

@@ -42,8 +42,8 @@ def analyze(
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is common.Format.json)
     common.check_ticket(format is common.Format.markdown, flavor, max_chars)
-    inputs.refuse_overwriting(out, path, config, db)
-    hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db)
+    inputs.refuse_overwriting(out, path, config, db, pack, *(dataset or ()))
+    hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db, pack, *(dataset or ()))
     if tee:
         passing.check(path)
     given = options.Given(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, forms, inputs, options, output, redaction
+from postmortem.cli import common, inputs, options, output, redaction, ticket
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from postmortem.bundle.manifest import LogItem
     from postmortem.intake import Intake
     from postmortem.report.redact import Redactor
-
-FORMS = (
-    ("report.html", common.Format.html),
-    ("report.md", common.Format.markdown),
-    ("report.json", common.Format.json),
-)
-"""The reports in a ticket: file name and format."""
 
 
 def bundle(
@@ -44,8 +37,8 @@ def bundle(
     base = common.knowledge(pack)
     target = _target(out)
     lang = common.language_of(base, lang, target)
-    redaction.wanted(redact, True, key, target, path, config, db)
-    inputs.refuse_overwriting(target, path, config, db)
+    redaction.wanted(redact, True, key, target, path, config, db, pack, *(dataset or ()))
+    inputs.refuse_overwriting(target, path, config, db, pack, *(dataset or ()))
     given = options.Given(
         config=config,
         db=db,
@@ -57,33 +50,18 @@ def bundle(
         entries=max_entries,
     )
     opened, analysis = inputs.read_run(path, given, base, again=True)
-    from postmortem.bundle import build as ticket
-    from postmortem.bundle import jobfile, passages
+    from postmortem.bundle import build as parts
     from postmortem.report import build
     from postmortem.report.texts import Texts
 
-    texts = Texts(base, lang)
-    source = analysis.scanned.source
     report = build(analysis, base, lang, redacted=redact, ticket=True)
-    excerpt = forms.excerpt_of(report, opened)
-    log = next(one for one in opened.logs if one.name == source)
-    lines = passages.gather(report, log.chunks, source, texts)
-    others = analysis.config.others
-    redactor: Redactor | None = None
-    if redact:
-        redactor = redaction.redactor(base, [report, excerpt, lines], [analysis])
-        report, excerpt, lines = redactor.document(report), redactor.excerpt(excerpt), redactor.excerpt(lines)
-    rendered = {name: forms.rendered(report, excerpt, base, format, to_file=True) for name, format in FORMS}
-    content = ticket.bundle(
-        report,
-        rendered,
-        _hashed(opened, source, redactor),
-        passages.render(lines, report.input.lines, texts),
-        jobfile.render(report.config, others, texts, texts_too=not redact),
-        texts,
-    )
+    shown = ticket.excerpts(report, opened, analysis, base)
+    redactor = redaction.redactor(base, [report, *shown], [analysis]) if redact else None
+    report, files = ticket.texts_of(report, shown, analysis, base, redactor)
+    content = parts.bundle(report, _hashed(opened, analysis.scanned.source, redactor), files)
     output.write_bytes(content, target)
-    names = ", ".join(ticket.ORDER)
+    names = ", ".join(parts.ORDER)
+    texts = Texts(base, lang)
     output.tell(texts("bundle.wrote", {"file": printable(str(target)), "names": names}))
     if redactor is None:
         output.tell(texts("bundle.open"))

@@ -43,7 +43,8 @@ def check(
     """
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is CheckFormat.json)
-    hide = redaction.wanted(redact, False, key, out, config, log)
+    inputs.refuse_overwriting(out, config, log, pack)
+    hide = redaction.wanted(redact, False, key, out, config, log, pack)
     text = inputs.named_config(config)
     analysis = inputs.analysed(inputs.open_input(log), log, None, base) if log is not None else None
     from postmortem.check import build

@@ -58,8 +58,8 @@ def compare(
         raise Failure(f"--config given {len(config)} times for {len(paths)} input(s)", USAGE)
     if paths.count("-") > 1:
         raise Failure("standard input can be one of the inputs only", USAGE)
-    inputs.refuse_overwriting(out, *paths, *config)
-    hide = redaction.wanted(redact, format is CompareFormat.markdown, key, out, *paths, *config)
+    inputs.refuse_overwriting(out, *paths, *config, pack)
+    hide = redaction.wanted(redact, format is CompareFormat.markdown, key, out, *paths, *config, pack)
     lexicon = Lexicon(base)
     given = [*config, *[None] * (len(paths) - len(config))]
     attempts = _attempts(paths, given, lexicon)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
 _REPORTS = (".md", ".html", ".zip")
 """What a report in a run folder may be called: nothing that the run itself writes."""
+_OF_A_RUN = ("config.yaml", ".job_config.json")
+"""What lies beside a log and is read with it; a report is never meant to go there."""
+_NO_REPORTS = (".db", ".db-wal", ".db-shm", ".safetensors", ".pt")
 MAX_EXPANDED_MIB, MAX_RATIO, MAX_ENTRIES = 4096, 1000, 10_000
 
 
@@ -177,20 +181,27 @@ def check_gpu(gib: float | None) -> None:
 
 
 def refuse_overwriting(out: Path | None, *given: object, option: str = "-o") -> None:
-    """Raises Failure where `out` is one of the inputs, or a file that a run in an input folder lives from."""
-    if out is None or not out.exists():
+    """Raises Failure where `out` is one of the inputs (standard input too, where it is a file), lies in a folder among
+    them, or is what a run lives from."""
+    if out is None or not out.is_file():
         return
     target = out.resolve()
-    for one in given:
-        if one in (None, "-", ""):
-            continue
+    read = any(_is_or_holds(one, target) for one in given if one not in (None, ""))
+    if read or target.name in _OF_A_RUN or target.name.endswith(_NO_REPORTS):
+        raise Failure(f"{option} {printable(str(out))}: is an input; give another name", USAGE)
+
+
+def _is_or_holds(one: object, target: Path) -> bool:
+    """Whether the input `one` is the file `target` or its folder (in a run folder, reports may lie)."""
+    try:
+        if one == "-":
+            return sys.stdin is not None and os.path.samestat(os.fstat(sys.stdin.fileno()), target.stat())
         path = Path(str(one))
-        try:
-            inside = path.is_dir() and path.resolve() in target.parents
-            if target == path.resolve() or (inside and target.suffix.lower() not in _REPORTS):
-                raise Failure(f"{option} {printable(str(out))}: is an input; give another name", USAGE)
-        except OSError:
-            continue
+        if path.is_dir():
+            return path.resolve() in target.parents and target.suffix.lower() not in _REPORTS
+        return path.exists() and path.samefile(target)
+    except (OSError, ValueError):
+        return False
 
 
 def nothing_recognised(shown: str) -> Failure:

@@ -6,13 +6,13 @@ import enum
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from postmortem.cli import common, forms, inputs, options, output, redaction
+from postmortem.cli import common, inputs, options, output, redaction, ticket
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.text import printable
+from postmortem.text import LogText, printable
 
 if TYPE_CHECKING:
     from postmortem.intake import Intake
@@ -47,7 +47,7 @@ def verify(
     """Re-derive every claim of a report from its log. Status 0: all the same; 1: something differs or is unproven."""
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, None)
-    inputs.refuse_overwriting(out, report, path, config, db)
+    inputs.refuse_overwriting(out, report, path, config, db, pack, *(dataset or ()))
     if report == "-":
         raise Failure("REPORT: give a file; only the log may come from standard input", USAGE)
     claims, files = _read(report)
@@ -108,9 +108,7 @@ def _read(name: str) -> tuple[Claims, dict[str, bytes]]:
 
 def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.Given, base: Knowledge) -> Given:
     """What the log gives, read with the options that the report was made with."""
-    from postmortem.bundle import passages
     from postmortem.report import json_
-    from postmortem.report.texts import Texts
     from postmortem.scan import Lexicon
     from postmortem.verify import Given, spans, tickets
     from postmortem.verify.hidden import encode_marked, with_originals
@@ -125,21 +123,12 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
     opened, analysis = inputs.read_again(path, given, base, claims.value["input"].get("beside"))
     if analysis.asked_attempt != attempt:
         settled.append(tickets.finding("input.options.attempt", "impossible", attempt, len(analysis.attempts)))
-    report = _again(claims, analysis, base, redacted=redacted)
-    plain = encode_marked(report)
-    redactor = None
-    if redacted:
-        learnt: list[object] = [report]
-        if report.input.options.ticket:
-            # what a ticket's excerpts show is private in its report too
-            log = next(one for one in opened.logs if one.name == analysis.scanned.source)
-            texts = Texts(base, report.lang)
-            learnt += [
-                forms.excerpt_of(report, opened),
-                passages.gather(report, log.chunks, log.name, texts),
-            ]
-        redactor = redaction.redactor(base, learnt, [analysis])
-        report = redactor.document(report)
+    bare = _again(claims, analysis, base, redacted=redacted)
+    plain = encode_marked(bare)
+    # what a ticket's excerpts show is private in its report too
+    shown = ticket.excerpts(bare, opened, analysis, base) if bare.input.options.ticket or files else None
+    redactor = redaction.redactor(base, [bare, *(shown or ())], [analysis]) if redacted else None
+    report = redactor.document(bare) if redactor is not None else bare
     logs = {log.name: log for log in opened.logs}
     only = opened.logs[0] if len(opened.logs) == 1 else None
 
@@ -151,11 +140,15 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
     looked_up = list(spans.check(spans.cited(claims.value), read, Lexicon(base), hide))
     good = 0
     hints: list[str] = []
-    if files:
-        reported = next(log for log in opened.logs if log.name == analysis.scanned.source)
-        found, good, hints = tickets.check(files, claims.value, _digest(opened, reported.name))
-        settled += found
     values = with_originals(json.loads(json_.render(report)), plain) if redacted else json.loads(json_.render(report))
+    if files:
+        found, good, hints = tickets.check(files, claims.value, _digest(opened, analysis.scanned.source))
+        settled += found
+        if shown is not None and "same_log" in hints and _comparable(claims, values, base):
+            # of a file that its own checksum gives away, the lines need not be told as well
+            known = {one.path.reveal().partition(":")[2] for one in found}
+            wrong = ticket.differing(files, known, _source_as_sent(bare, claims), shown, analysis, base, redactor)
+            settled += [tickets.finding(place, "other_line", sent, made) for place, sent, made in wrong]
     return Given(values, looked_up, settled, good, tuple(hints))
 
 
@@ -167,6 +160,24 @@ def _again(claims: Claims, analysis: Analysis, base: Knowledge, *, redacted: boo
     ticket = isinstance(options_told, dict) and options_told.get("ticket") is True
     lang = claims.lang if claims.lang in base.texts else "en"
     return build(analysis, base, lang, redacted=redacted, ticket=ticket)
+
+
+def _comparable(claims: Claims, values: dict[str, Any], base: Knowledge) -> bool:
+    """Whether a ticket's files can be made again: by the same version, with all that lay beside the log then."""
+    from postmortem import __version__
+    from postmortem.verify import needs
+
+    same = claims.same_schema and claims.tool_version == __version__ and claims.patterns == base.version
+    beside = claims.value["input"].get("beside")
+    return same and isinstance(beside, dict) and not needs.missing(beside, values["input"]["beside"])
+
+
+def _source_as_sent(report: Report, claims: Claims) -> Report:
+    """The report with the input called as the one that was sent calls it: what a log is called is no claim."""
+    import msgspec
+
+    told = msgspec.structs.replace(report.input, source=LogText(str(claims.value["input"].get("source", ""))))
+    return msgspec.structs.replace(report, input=told)
 
 
 def _asked(claims: Claims, settled: list[Finding]) -> tuple[int | None, float | None, bool]:

@@ -148,8 +148,8 @@ class Range(msgspec.Struct, frozen=True):
 class Suggestion(msgspec.Struct, frozen=True):
     """One fix for this run, with why it stands where it stands.
 
-    `saving` is what it takes off the peak of the phase that failed, `peak` what is left, `fits` the verdict on
-    that; None where no figure can be given.
+    `saving` is what it takes off the peak of the phase that failed, `peak` what is left, `need` that with the CUDA
+    context and slack, as the forecast's need; `fits` the verdict on that. None where no figure can be given.
     """
 
     rank: int
@@ -162,15 +162,17 @@ class Suggestion(msgspec.Struct, frozen=True):
     facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
     saving: Range | None = None
     peak: Range | None = None
+    need: Range | None = None
     fits: str | None = None
 
 
 class Rung(msgspec.Struct, frozen=True):
-    """One step of the retry ladder: this fix on top of those before it, and the peak that is left then (MiB)."""
+    """One step of the retry ladder: this fix on top of those before it, and the peak and need left then (MiB)."""
 
     id: str
     changes: tuple[ConfigChange, ...]
     peak: Range
+    need: Range
     fits: str
 
 

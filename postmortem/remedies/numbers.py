@@ -67,7 +67,7 @@ def with_numbers(
         if saving.likely < 1 or (missing is not None and saving.high < min(_SMALL_MIB, _TRIFLE * missing)):
             small.append(NotHelping(item.id, "too_small", saving))
             continue
-        kept.append(msgspec.structs.replace(sized, saving=saving, peak=after.peak, fits=after.fits))
+        kept.append(msgspec.structs.replace(sized, saving=saving, peak=after.peak, need=after.need, fits=after.fits))
     kept = _previews_in_order(kept, before)
     kept = [_same_effective_batch(item, kept, wanted.get(item.id, ())) for item in kept]
     ranked = tuple(msgspec.structs.replace(item, rank=index + 1) for index, item in enumerate(kept))
@@ -108,7 +108,7 @@ def _freed(item: Suggestion, before: Forecast, knowledge: Knowledge) -> Suggesti
     if item.saving is None or before.usable is None or item.saving.low < item.saving.high:
         return item
     fits = verdict(before.need, before.usable + item.saving.likely, Rules(knowledge.memory_rules))
-    return msgspec.structs.replace(item, peak=before.peak, fits=fits)
+    return msgspec.structs.replace(item, peak=before.peak, need=before.need, fits=fits)
 
 
 def _sized(
@@ -163,7 +163,7 @@ def _ladder(
     knowledge: Knowledge,
     wanted: Mapping[str, tuple[Change, ...]],
 ) -> tuple[Rung, ...]:
-    """One variable a rung, each on top of the last, until one fits; rungs that save nothing any more are left out."""
+    """One variable a rung, each on top of the last, until one fits; later ones that save nothing are left out."""
     rungs: list[Rung] = []
     made: tuple[ConfigChange, ...] = ()
     last: Forecast | None = estimate(config)
@@ -173,11 +173,12 @@ def _ladder(
         here = edited(config, made, knowledge)
         more = _again(item, here, wanted)
         found = estimate(edited(here, more, knowledge)) if more else None
-        if found is None or last.peak.likely - found.peak.likely < _RUNG_MIB:
+        # the fix that is said to come first is the first retry, too, however little it weighs here
+        if found is None or (last.peak.likely - found.peak.likely < _RUNG_MIB and item.rank != 1):
             continue
         made = merged(made, more)
         more = merged(more, _kept_batch(item, suggestions, wanted))
-        rungs.append(Rung(item.id, more, found.peak, found.fits))
+        rungs.append(Rung(item.id, more, found.peak, found.need, found.fits))
         last = found
         if found.fits == FITS:
             break

@@ -166,6 +166,14 @@ def _regression(item: RegressionFound, texts: Texts) -> doc.RegressionItem:
     )
 
 
+def _shown_by(what: str, analysis: Analysis) -> dict[str, float]:
+    """The figures that a line of evidence proves and does not hold itself: a pace is read off many draws of a bar."""
+    times = analysis.attempt.step_times
+    if what != "slowdown" or times is None:
+        return {}
+    return {"before_s": round(times.before_s, 1), "after_s": round(times.after_s, 1)}
+
+
 def _failure(analysis: Analysis, texts: Texts, knowledge: Knowledge) -> doc.Failure:
     diagnosis = analysis.diagnosis
     cited = {item.pattern for item in diagnosis.evidence}
@@ -184,7 +192,7 @@ def _failure(analysis: Analysis, texts: Texts, knowledge: Knowledge) -> doc.Fail
             doc.EvidenceItem(
                 line=item.line,
                 what=item.what,
-                says=texts(f"evidence.{item.what}"),
+                says=texts(f"evidence.{item.what}", _shown_by(item.what, analysis)),
                 text=item.text,
                 source=LogText(item.source),
                 pattern=item.pattern,
@@ -227,6 +235,7 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
         why=texts.words(f"remedy.{item.id}.why.{item.why}", item.facts),
         saving=outlook.span(item.saving),
         peak=outlook.span(item.peak),
+        need=outlook.span(item.need),
         fits=item.fits,
         cost=texts(f"remedy.{item.id}.cost"),
         ui=texts(f"remedy.{item.id}.ui"),

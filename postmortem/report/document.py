@@ -266,6 +266,7 @@ class RemedyItem(_Part, frozen=True, kw_only=True):
     why: Words
     saving: Span | None
     peak: Span | None
+    need: Span | None
     fits: str | None
     cost: str
     ui: str
@@ -283,12 +284,13 @@ class UselessItem(_Part, frozen=True, kw_only=True):
 
 
 class RungItem(_Part, frozen=True, kw_only=True):
-    """One retry of the ladder: this fix on top of those before it, the peak left then (MiB), and the verdict."""
+    """One retry of the ladder: this fix on top of those before it, the peak and need left then (MiB), the verdict."""
 
     id: str
     title: str
     changes: list[ChangeItem]
     peak: Span
+    need: Span
     fits: str
 
 

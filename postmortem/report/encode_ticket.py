@@ -25,7 +25,7 @@ _ACTS = re.compile(
 _ADDRESS = re.compile(r"https://[A-Za-z0-9.-]+(?:/[A-Za-z0-9._~%/#?=&-]*)?")
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~&])")
 _LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)](?:\s|$)))")
-_WIKI = re.compile(r"[-#*_+?^~|%{}\[\]()!@&\\:;]")
+_WIKI = re.compile(r"[-#*_+?^~|%{}\[\]()!@&\\:;]|(?<=www)\.", re.IGNORECASE)
 _WIKI_OURS = re.compile(
     r"[*_+?^|%{}\[\]!@&\\]|#(?!\w)|(?<!\w)~(?=\S)|~(?=\w)"
     r"|(?<!\w)-(?=\S)|-(?!\w)(?=\S)|(?<=[A-Z])-(?=\d)|-(?=-)"
@@ -130,12 +130,12 @@ def wiki(words: Words, *, cell: bool = False) -> str:
 
 def _wiki_escaped(text: str) -> str:
     """Any text. Jira unescapes a backslash before some characters only, and not after another one; the rest are
-    entities: the backslash, the ampersand, and the colon, which makes addresses and faces."""
+    entities: the backslash, the ampersand, and what makes addresses and faces (the colon, the at, the dot of www)."""
     return _WIKI.sub(_wiki_char, text)
 
 
 def _wiki_char(found: re.Match[str]) -> str:
-    return f"&#{ord(found[0])};" if found[0] in "&\\:;" else "\\" + found[0]
+    return f"&#{ord(found[0])};" if found[0] in "&\\:;@." else "\\" + found[0]
 
 
 def _wiki_ours(text: str) -> str:

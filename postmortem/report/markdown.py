@@ -126,10 +126,7 @@ def _facts(report: Report, texts: Texts) -> Section:
         names: list[Words] = [Words(encode.shortened(run.job_name, limit))] if run.job_name else []
         ours = (run.family, summary.trainer(report, texts), summary.attempt_of(report, texts))
         names += [Words(name) for name in ours if name]
-        sources = [
-            Words("log" if source.reveal() == "log" else encode.shortened(source, min(60, limit)))
-            for source in report.config.sources[:4]
-        ]
+        sources = [Words(source) for source in summary.sources(report, texts, min(60, limit))]
         unknown = texts("word.log_does_not_say")
         rows: list[tuple[str, str | Words]] = [
             (texts("section.run"), joined(" · ", names) if names else unknown),

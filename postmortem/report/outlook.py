@@ -12,6 +12,8 @@ from postmortem.text import Words
 from postmortem.vram import Forecast, Refusal, next_card_gib
 
 _FITS = "fits"
+_NOTHING_MIB = 1.0
+"""A range that starts below this may be nothing at all."""
 
 
 def span(sizes: Range | None) -> doc.Span | None:
@@ -58,8 +60,8 @@ def missing(found: Forecast | Refusal, texts: Texts) -> doc.MissingItem | None:
 
 def rung_item(rung: Rung, texts: Texts) -> doc.RungItem:
     """One rung of the ladder."""
-    peak = span(rung.peak)
-    assert peak is not None  # a rung has one
+    peak, need = span(rung.peak), span(rung.need)
+    assert peak is not None and need is not None  # a rung has both
     return doc.RungItem(
         id=rung.id,
         title=texts(f"remedy.{rung.id}.title"),
@@ -68,6 +70,7 @@ def rung_item(rung: Rung, texts: Texts) -> doc.RungItem:
             for change in rung.changes
         ],
         peak=peak,
+        need=need,
         fits=rung.fits,
     )
 
@@ -91,11 +94,13 @@ def why_not(item: NotHelping, texts: Texts, facts: Mapping[str, Any]) -> Words:
     return texts.words("forecast.too_small", {"size": rounded(item.saving.likely)})
 
 
-def between(sizes: doc.Span) -> str:
-    """A range for people, in as many digits as a prediction deserves: ``4.4-4.6 GiB``, ``79-133 GiB``."""
+def between(sizes: doc.Span, texts: Texts) -> str:
+    """A range for people, in as many digits as a prediction deserves: ``4.4-4.6 GiB``, ``up to 30 MiB``."""
     low, high = (rounded(mib) for mib in (sizes.low, sizes.high))
     if low == high:
         return low
+    if sizes.low < _NOTHING_MIB:
+        return texts("forecast.up_to", {"size": high})
     number, _, unit = low.partition(" ")
     return f"{number}–{high}" if high.endswith(" " + unit) else f"{low}–{high}"
 
@@ -103,7 +108,7 @@ def between(sizes: doc.Span) -> str:
 def rounded(mib: float) -> str:
     """A predicted size, in as many digits as it deserves."""
     gib = mib / 1024
-    if gib < 3:
+    if round(gib, 1) < 3:
         return size(mib)
     return f"{gib:.0f} GiB" if gib >= 20 else f"{round(gib * 2) / 2:g} GiB"
 
@@ -116,8 +121,8 @@ class Effect(Protocol):
         """What it takes off the peak."""
 
     @property
-    def peak(self) -> doc.Span | None:
-        """What is left."""
+    def need(self) -> doc.Span | None:
+        """What is needed then, as the forecast counts it: with CUDA context and slack."""
 
     @property
     def fits(self) -> str | None:
@@ -128,11 +133,13 @@ def effect(item: Effect, texts: Texts) -> str | None:
     """What a fix saves and whether that is enough, in one line; None where no figure is known."""
     if item.saving is None:
         return None
-    if item.peak is None:
+    if item.need is None:
         return texts("forecast.frees", {"size": rounded(item.saving.high)})
+    saves = "saves_up_to" if item.saving.low < _NOTHING_MIB else "saves"
+    size_saved = rounded(item.saving.high) if saves == "saves_up_to" else between(item.saving, texts)
     parts = [
-        texts("forecast.saves", {"size": between(item.saving)}),
-        texts("forecast.left", {"size": between(item.peak)}),
+        texts(f"forecast.{saves}", {"size": size_saved}),
+        texts("forecast.left", {"size": between(item.need, texts)}),
     ]
     if item.fits and item.fits != "unknown":
         parts.append(texts(f"forecast.fits.{item.fits}"))
@@ -143,21 +150,20 @@ def ladder_lines(rungs: Sequence[doc.RungItem], card_needed_gib: int | None, tex
     """The retries, one variable each; nothing where the first fix is enough by itself."""
     if len(rungs) < 2 and card_needed_gib is None:
         return []
-    lines = [
-        texts(
-            "forecast.rung",
-            {
-                "number": number + 1,
-                "title": rung.title,
-                "size": between(rung.peak),
-                "fits": texts(f"forecast.fits.{rung.fits}"),
-            },
-        )
-        for number, rung in enumerate(rungs)
-    ]
+    lines = [_rung_line(number, rung, texts) for number, rung in enumerate(rungs, start=1)]
     if card_needed_gib is not None:
         lines.append(texts("forecast.no_rung_fits", {"size": card_needed_gib}))
     return lines
+
+
+def _rung_line(number: int, rung: doc.RungItem, texts: Texts) -> str:
+    line = texts("forecast.rung", {"number": number, "title": rung.title, "size": between(rung.need, texts)})
+    return f"{line}, {fits}" if (fits := verdict(rung.fits, texts)) else line
+
+
+def verdict(fits: str, texts: Texts) -> str:
+    """Whether that is enough; nothing where the card is not known, which is said once, beside the forecast."""
+    return "" if fits == "unknown" else texts(f"forecast.fits.{fits}")
 
 
 def forecast_notes(report: doc.Report, texts: Texts) -> list[str]:

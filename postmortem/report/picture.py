@@ -83,11 +83,11 @@ def forecast(
     rows = []
     for part in found.parts:
         span = doc.Span(low=part.low, likely=part.likely, high=part.high)
-        rows.append((Text(texts(f"forecast.part.{part.id}")), Text(between(span)), bar(part.low, part.high, "")))
+        rows.append((Text(texts(f"forecast.part.{part.id}")), Text(between(span, texts)), bar(part.low, part.high, "")))
     rows.append(
         (
             Text(texts("forecast.need"), style="bold"),
-            Text(between(found.need)),
+            Text(between(found.need, texts)),
             bar(found.need.low, found.need.high, "red"),
         )
     )

@@ -104,8 +104,14 @@ def card(report: Report, texts: Texts) -> str | None:
 def origin(source: LogText, line: int | None, texts: Texts) -> Words:
     """Where a setting comes from: its default, the log, or a file of that name."""
     name = source.reveal()
-    shown = texts("word.default") if name == "default" else name if name == "log" else LogText(name[:24])
+    shown = texts("word.default") if name == "default" else texts("word.log") if name == "log" else LogText(name[:24])
     return Words(shown, f", {texts('section.line')} {line}" if line else "")
+
+
+def sources(report: Report, texts: Texts, limit: int = 80) -> list[str | LogText]:
+    """Where the settings were read: in the log, or in files of those names."""
+    names = [source.reveal() for source in report.config.sources[:4]]
+    return [texts("word.in_log") if name == "log" else LogText(name[:limit]) for name in names]
 
 
 def guides(report: Report) -> list[str]:

@@ -15,6 +15,8 @@ from postmortem.scan.sizes import read_sizes
 from postmortem.text import LogText
 
 MAX_EVENT_TEXT = 2000
+_FAR = 60
+"""Characters before a message from which on they are another line that was pasted together with it."""
 MAX_MESSAGE = 4000
 """Characters of a message that are searched for sizes; no allocator prints half of that."""
 
@@ -40,6 +42,8 @@ class _Message(msgspec.Struct):
     caught: bool = False
     phase: str | None = None
     event: str | None = None
+    at: int = 0
+    """Where in the segment an exception's name stands that something else precedes."""
 
 
 class Recogniser:
@@ -133,7 +137,7 @@ class Recogniser:
             if item.pattern.anywhere:
                 found = item.match(text)
                 if found:
-                    message = _Message(text[found.end() :])
+                    message = _Message(text[found.end() :], at=found.start())
                     self._note(message, item, found)
                     return message
         return None
@@ -154,11 +158,13 @@ class Recogniser:
         sizes, others, device = read_sizes(item.fields, message.text[:MAX_MESSAGE])
         groups = {name: LogText(value) for name, value in found.groupdict().items() if value is not None}
         named = groups.get("exception")
+        far = len(bare) - len(message.text) + found.start() if found.start() > _FAR else 0
+        at = message.at or far  # what proves the claim is shown from its own start
         return Event(
             place=place,
             pattern=pattern.id,
             role=pattern.role,
-            text=LogText(bare[:MAX_EVENT_TEXT]),
+            text=LogText(bare[at : at + MAX_EVENT_TEXT]),
             groups=groups,
             sizes_mib=sizes,
             others_mib=others,

@@ -176,7 +176,7 @@ def _start_known(items: Sequence[Item], scanned: ScanResult) -> bool:
 
 
 def _bar_text(span: BarSpan) -> LogText:
-    return LogText(f"{span.description.reveal()}: {span.last_n}/{span.total} {span.postfix.reveal()}".rstrip())
+    return LogText(f"{steps.bar_counts(span).reveal()} {span.postfix.reveal()}".rstrip())
 
 
 def _all(items: Sequence[Item], event: str) -> Iterator[Event]:
@@ -234,7 +234,7 @@ def _stages(items: Sequence[Item], name: str | None) -> Iterator[Stage]:
                 trained = True
                 count = item.last_n
                 yield Stage(
-                    item.last_place, "training_step", "bar_main", item.description, item.last_n, item.place.stamp
+                    item.last_place, "training_step", "bar_main", steps.bar_counts(item), item.last_n, item.place.stamp
                 )
             elif item.phase:
                 phase = item.phase

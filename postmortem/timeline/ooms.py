@@ -141,7 +141,7 @@ def _shown_by_the_bar(
             kind="gpu_oom",
             resource="vram",
             implied=True,
-            text=last.description,
+            text=steps.bar_counts(last),
             by_bar=True,
         )
 

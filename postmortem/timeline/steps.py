@@ -14,6 +14,7 @@ from itertools import combinations
 import msgspec
 
 from postmortem.model import BarSpan, Event, Item
+from postmortem.text import LogText
 
 MAX_UNPROVEN = 20_000
 MAX_SUSPECTS = 12
@@ -117,6 +118,11 @@ def _skips(last: BarSpan, counts: Sequence[int]) -> bool:
     """Whether `counts` can be dropped batches: a fourth in a row ends a run, and a loss that is NaN never changes."""
     rows = any(later - count == MAX_ROW for count, later in zip(counts, counts[MAX_ROW:], strict=False))
     return not rows and not _no_number(last)
+
+
+def bar_counts(bar: BarSpan) -> LogText:
+    """A bar as evidence: its name, and where it stood last."""
+    return LogText(f"{bar.description.reveal()}: {bar.last_n}/{bar.total}")
 
 
 def _no_number(bar: BarSpan) -> bool:

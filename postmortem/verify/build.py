@@ -70,13 +70,19 @@ class _Builder:
         return self._result()
 
     def _evidence(self) -> None:
+        counts = self._counts[EVIDENCE]
+        seen: set[int] = set()
         for one in self._given.evidence:
+            before = tuple(counts)
             if one.why == "stands":
-                self._counts[EVIDENCE][0] += 1
+                counts[0] += 1
             elif one.why in _CHANGED and self._claims.patterns != self._knowledge.version:
                 self._leave(EVIDENCE, one.path, "other_version", one.says, one.there)
             else:
                 self._differ(EVIDENCE, one.path, one.why, one.says, one.there, one.line)
+            if one.index in seen:  # a line of evidence is one claim, however much of it is wrong
+                counts[:] = before
+            seen.add(one.index)
 
     def _pair(self, pair: Pair) -> None:
         if needs.under(pair.path, needs.NO_CLAIMS):
@@ -86,7 +92,9 @@ class _Builder:
             return
         absent = pair.sent is ABSENT or pair.found is ABSENT
         if not self._same_version and absent and not pair.path.endswith("]"):
-            return  # a key that the other version does not have: no claim
+            if pair.found is ABSENT:  # what only the other version can say, nobody here can check
+                self._leave(ANALYSIS, pair.path, "other_version", pair.sent, pair.found)
+            return  # a key that the other version does not have is no claim
         lacks = needs.needed(pair.path, self._lacking)
         if lacks is not None:
             self._leave(ANALYSIS, pair.path, f"needs_{lacks}", pair.sent, pair.found)

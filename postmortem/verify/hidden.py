@@ -13,11 +13,18 @@ from typing import Any
 from postmortem.text import LogText, Words, printable
 
 _LABEL = re.compile(r"<[a-z][a-z0-9-]{0,30}-\d{1,9}>")
+_FIGURE = re.compile(r"[-+]?[\d,]+(?:\.\d+)?(?:%|[KMGT]i?B)?")
+"""A number: no run hides one that stands by itself, and none may be hidden to make a false claim pass."""
 _MARK = "\x02"
 MAX_TEXT = 4000
 MAX_LABELS = 40
 MAX_HIDDEN = 120
 """Characters that one label hides at most where this run would have shown them."""
+
+
+def is_figure(text: str) -> bool:
+    """Whether `text` is a number and nothing else."""
+    return _FIGURE.fullmatch(text.strip()) is not None
 
 
 class Hideable(str):
@@ -75,7 +82,7 @@ def fits(sent: str, original: str, known: dict[str, str]) -> bool:
         else:
             end = original.find(after, at + 1) if after else -1
         hidden = original[at:end] if end > at else ""
-        if not hidden or len(hidden) > MAX_HIDDEN or any(sign.isspace() for sign in hidden):
+        if not hidden or len(hidden) > MAX_HIDDEN or any(sign.isspace() for sign in hidden) or is_figure(hidden):
             return False
         if not original.startswith(after, end):
             return False

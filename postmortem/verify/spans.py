@@ -20,6 +20,7 @@ MAX_SPAN = 64 * 1024
 BEHIND = 4096
 """Bytes behind a span in which a message that was broken goes on."""
 _LABEL = re.compile(r"<([a-z][a-z0-9-]*)-\d{1,9}>")
+_ANY_NAME = re.compile(r"<[a-z][a-z0-9-]*>:")
 _SPACE = re.compile(r"\s+")
 _COUNTS = re.compile(r": (\d+/\d+)(?: |$)")
 
@@ -144,6 +145,8 @@ def _holds(item: Cited, shown: str, window: bytes, hide: Callable[[str], str]) -
             return any(_bare(item.text.partition(":")[0]) in one for one in (there, plain))
         name, postfix = item.text[: counts.start()], item.text[counts.end() :]
         named = any(_bare(name) in one for one in (there, plain)) or fits(name, shown.partition(":")[0].strip(), {})
+        # a job called as its dataset is: which kind of label stands there depends on what saw it first
+        named = named or bool(_LABEL.fullmatch(name.strip()) and _ANY_NAME.match(there))
         return f" {counts[1]} [" in shown and named and _bare(postfix) in plain
     # an allocator's message that a program broke goes on in the lines below, behind their own prefixes
     rest = window.split(b"\n")[1:12]

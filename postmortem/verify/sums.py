@@ -105,9 +105,9 @@ def _spans(report: dict[str, Any]) -> Iterator[Sum]:
     for index, part in enumerate(_items(_part(report, "forecast"), "parts")):
         found.append((f"forecast.parts[{index}]", part))
     for index, item in enumerate(_items(report, "remedies")):
-        found += [(f"remedies[{index}].{key}", _part(item, key)) for key in ("saving", "peak")]
+        found += [(f"remedies[{index}].{key}", _part(item, key)) for key in ("saving", "peak", "need")]
     for index, item in enumerate(_items(report, "ladder")):
-        found.append((f"ladder[{index}].peak", _part(item, "peak")))
+        found += [(f"ladder[{index}].{key}", _part(item, key)) for key in ("peak", "need")]
     for path, span in found:
         ends = [_number(span.get(end)) for end in _ENDS]
         if span and None not in ends:

@@ -301,6 +301,36 @@ def test_no_report_is_written_over_what_was_read(tmp_path: Path, command: str) -
         assert log.read_bytes() == before
 
 
+def test_no_report_is_written_over_what_else_was_read(log: Path, tmp_path: Path) -> None:
+    """Standard input that is a file, a dataset's images, patterns, a job's config, what lies beside a log."""
+    for name in ("sets/a.png", "pack/own.yaml", "run.log", "config.yaml", "job.yaml", "aitk_db.db"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(log.read_bytes() if name == "run.log" else b"{}" * 9)
+    (tmp_path / "pack" / "own.yaml").write_text("kept_words: []\n", encoding="utf-8")
+    run_log = str(tmp_path / "run.log")
+    for given, out in (
+        (["analyze", "-"], "run.log"),
+        (["analyze", "-", "--tee"], "run.log"),
+        (["bundle", "-"], "run.log"),
+        (["analyze", run_log, "--dataset", str(tmp_path / "sets")], "sets/a.png"),
+        (["analyze", run_log, "--patterns", str(tmp_path / "pack")], "pack/own.yaml"),
+        (["analyze", run_log], "config.yaml"),
+        (["analyze", run_log], "aitk_db.db"),
+        (["check", str(tmp_path / "job.yaml")], "job.yaml"),
+        (["check", str(tmp_path / "job.yaml"), "--log", run_log], "run.log"),
+    ):
+        before = (tmp_path / out).read_bytes()
+        with (tmp_path / "run.log").open("rb") as stdin:
+            done = subprocess.run(
+                [sys.executable, "-m", "postmortem", *given, "-o", str(tmp_path / out)],
+                stdin=stdin,
+                capture_output=True,
+            )
+        assert (done.returncode, done.stdout) == (2, b""), given
+        assert b"is an input" in done.stderr, given
+        assert (tmp_path / out).read_bytes() == before, given
+
+
 def test_the_size_of_a_card_is_a_number(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text("Running 1 job\n", encoding="utf-8")

@@ -109,3 +109,20 @@ def test_both_forms_of_one_run_have_the_same_labels(log: Path, tmp_path: Path) -
         postmortem(str(log), "--format", form, "--redact", "--redaction-map", str(key))
         keys.append(json.loads(key.read_text(encoding="utf-8"))["labels"])
     assert keys[0].items() <= keys[1].items()  # an excerpt may hold more
+
+
+@pytest.mark.parametrize("format", ["terminal", "json", "markdown", "html"])
+def test_half_a_character_in_a_config_breaks_nothing(format: str, tmp_path: Path) -> None:
+    """A config in JSON can escape half of a pair; no encoding has it."""
+    settings = config(
+        trigger_word="half\ud83dtamsin", datasets=[{"folder_path": "/srv/\udc00 tamsin", "resolution": [512]}]
+    )
+    settings["sample"]["samples"] = [{"prompt": "tamsin at \ud800 the \udfff harbour"}]
+    settings["\ud800key"] = {"folder_path": "/srv/\ud800 tamsin"}
+    log = tmp_path / "run.log"
+    log.write_text(head(settings, "mugs") + training(400, {0, 1, 2, 3}), encoding="ascii", newline="")
+    done = postmortem(str(log), "--format", format, "--redact", "--redaction-map", str(tmp_path / "key.json"))
+    assert done.returncode == 1, done.stderr
+    assert "tamsin" not in done.stdout.decode()
+    assert postmortem("bundle", str(log), "-o", str(tmp_path / "t.zip")).returncode == 0
+    assert postmortem("verify", str(tmp_path / "t.zip"), str(log)).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -84,6 +85,10 @@ def test_another_log_does_not_confirm(made: Callable[..., Path], verified: Calla
     status, found = verified(made(LOG), FIXTURES / "early-step-cublas" / "log.txt")
     assert status == 1
     assert {"input.bytes", "input.lines"} <= paths(found)
+    # a line of evidence is one claim, whether it stands or three things are wrong with it
+    evidence = next(group for group in found["groups"] if group["id"] == "evidence")
+    sent = json.loads(made(LOG).read_text(encoding="utf-8"))["failure"]["evidence"]
+    assert evidence["same"] + evidence["differs"] + evidence["unchecked"] == len(sent)
 
 
 def test_a_redacted_report_of_a_private_run(
@@ -171,10 +176,33 @@ def test_a_report_of_another_version_is_compared_as_far_as_it_goes(
     report = altered(made(LOG), older)
     status, found = verified(report, LOG)
     assert (status, found["verdict"], found["differs"]) == (1, "unproven", [])
-    assert paths(found, "unchecked") == {"failure.headline"}
+    assert paths(found, "unchecked") == {"failure.headline", "gone"}
     assert "other_version" in {hint["id"] for hint in found["hints"]}
     altered(report, lambda value: value["memory"].update(gpu_total=1.0))
     assert "memory.gpu_total" in paths(verified(report, LOG)[1])
+
+
+def test_a_claim_that_no_version_here_knows_is_unproven(
+    made: Callable[..., Path], verified: Callable[..., Result]
+) -> None:
+    def newer(value: dict[str, Any]) -> None:
+        value["schema_version"] = "9.0"
+        value["failure"]["note"] = "x"
+
+    report = altered(made(LOG), newer)
+    status, found = verified(report, LOG)
+    assert (status, found["verdict"], paths(found, "unchecked")) == (1, "unproven", {"failure.note"})
+
+
+def test_no_label_hides_a_figure(made: Callable[..., Path], verified: Callable[..., Result]) -> None:
+    def hide(value: dict[str, Any]) -> None:
+        item = next(one for one in value["failure"]["evidence"] if "Tried to allocate" in one["text"])
+        item["text"] = re.sub(r"\d+\.\d+", "<user-9>", item["text"], count=1)
+        assert "<user-9>" in item["text"]
+
+    status, found = verified(altered(made(LOG, "--redact"), hide), LOG)
+    assert (status, found["verdict"]) == (1, "differs")
+    assert any(path.startswith("failure.evidence[") and path.endswith("].text") for path in paths(found))
 
 
 def test_utf16_of_a_powershell_and_a_log_in_an_archive(

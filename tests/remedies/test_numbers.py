@@ -139,3 +139,30 @@ def test_a_fix_that_may_raise_the_peak_is_not_offered(arch: str) -> None:
     numbers = with_numbers([quantize], config, estimate_on(48, arch), BASE, {})
     for item in numbers.suggestions:
         assert item.saving is not None and item.saving.low >= 0
+
+
+def test_what_a_fix_leaves_is_counted_as_the_forecast_counts_it() -> None:
+    config = job(BASE, "zimage", train__batch_size=8)
+    numbers = with_numbers([BATCH], config, estimate_on(24), BASE, wanted("reduce_batch_size"))
+    first, rung = numbers.suggestions[0], numbers.ladder[0]
+    after = estimate_on(24)(edited(config, first.changes, BASE))
+    assert after is not None and first.need == after.need and rung.need.likely >= rung.peak.likely
+    assert first.peak is not None and first.need is not None and first.need.low > first.peak.low
+
+
+def test_the_first_fix_is_the_first_retry_and_a_later_trifle_is_none() -> None:
+    config = job(BASE, "zimage", train__batch_size=8, network__linear=32)
+    lower = suggestion("reduce_network_rank", ConfigChange("network.linear", 32, 31))
+    ids = wanted("reduce_batch_size", "reduce_network_rank")
+
+    def rungs(*given: Suggestion) -> list[str]:
+        return [rung.id for rung in with_numbers(given, config, _without_card, BASE, ids).ladder]
+
+    assert rungs(lower, BATCH)[0] == "reduce_network_rank"
+    assert "reduce_network_rank" not in rungs(BATCH, lower)
+
+
+def _without_card(config: JobConfig) -> Forecast | None:
+    """Without one nothing counts as too small."""
+    found = forecast(config, "zimage", (), "training_step", Card(), BASE)
+    return found if isinstance(found, Forecast) else None

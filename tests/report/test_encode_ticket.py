@@ -182,3 +182,9 @@ def test_addresses(url: str, kept: bool) -> None:
 
 def test_length_is_as_trackers_count() -> None:
     assert encode.length("a😀한") == 4
+
+
+@pytest.mark.parametrize("shown", ["www.evil.example", "WWW.evil.example", "me@evil.example", "https://evil.example"])
+def test_no_address_of_a_log_is_one_in_jira_even_beside_a_letter(shown: str) -> None:
+    made = encode.wiki(Words("(", LogText(shown), "은 없습니다"))
+    assert not re.search(r"www\.|@|://", made, re.IGNORECASE)

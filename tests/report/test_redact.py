@@ -123,21 +123,6 @@ def test_a_hostile_text_takes_no_more_than_its_length(unit: str, knowledge: Know
     assert time.process_time() - started < 8
 
 
-def test_a_megabyte_of_log_is_quick(knowledge: Knowledge) -> None:
-    lines = (
-        f"mugs: {n}%|###| {n}/9000 [00:{n % 60:02d}<10:00, 1.15s/it, lr: 1.0e-04 loss: {n / 7:.3e}]"
-        for n in range(12_000)
-    )
-    text = "\n".join(lines)
-    redactor = Redactor(knowledge)
-    redactor.learn(
-        None, [{"config": {"name": "kiln"}, "sample": {"prompts": [f"kiln number {n} at dusk" for n in range(300)]}}]
-    )
-    started = time.process_time()
-    redactor.text(text)
-    assert time.process_time() - started < 4  # well below a second on an idle machine
-
-
 @pytest.mark.parametrize(
     ("line", "shown"),
     [

@@ -246,3 +246,25 @@ def test_room_that_a_large_part_leaves_is_filled_again(
     assert "Settings that matter" in text
     assert "What happened, in order" in text
     assert "characters: log excerpt." in text
+
+
+@pytest.mark.parametrize(
+    ("lang", "fact", "row", "says"),
+    [
+        ("en", "| config | in the log |", "| log, line ", "from here on 54.7 s a step, before 3 s"),
+        ("ko", "| 설정 | 로그 안의 설정 |", "| 로그, 줄 ", "여기부터 스텝당 54.7초, 그 전에는 3초"),
+    ],
+)
+def test_a_pace_is_proven_by_its_figures_and_the_log_is_named_in_words(
+    lang: str, fact: str, row: str, says: str, lexicon: Lexicon, knowledge: Knowledge
+) -> None:
+    report = report_on("spill-flux-windows", lexicon, lang)
+    shown = markdown.render(report, Texts(knowledge, lang))
+    assert fact in shown and row in shown
+    assert [item.says for item in report.failure.evidence if item.what == "slowdown"] == [says]
+
+
+def test_a_bar_in_the_timeline_says_where_it_stood(lexicon: Lexicon) -> None:
+    report = report_on("bucket-spike-fatal-2025-sdxl", lexicon, "en")
+    bars = [item.text.reveal() for item in report.timeline if item.event == "bar_main"]
+    assert bars and all(re.fullmatch(r"[\w -]+: \d+/\d+", text) for text in bars)

@@ -146,3 +146,9 @@ def test_a_plain_address_is_never_broken(url: str) -> None:
     from postmortem.report.ticket.blocks import Links
 
     assert url in plain.write([Links((("guide", url),))])
+
+
+def test_a_bar_that_is_wider_than_a_mail_is_not_drawn_over_several_lines() -> None:
+    bar = "120  my_style:   5%|" + "█" * 9 + " " * 90 + "| 1/20 [00:00<00:07,  2.59it/s]"
+    shown = plain.write([Verbatim((LogText(bar), LogText("12%|###   | 1/8")))])
+    assert shown == "    120  my_style:   5%|…| 1/20 [00:00<00:07,  2.59it/s]\n    12%|###   | 1/8\n"

@@ -78,3 +78,11 @@ def test_a_line_that_repeats_is_read_once(lexicon: Lexicon, monkeypatch: pytest.
     assert len(read) == 2
     events = [item for item in found.items if isinstance(item, Event)]
     assert [event.place.line for event in events[:4]] == [1, 2, 3, 4]
+
+
+def test_a_message_pasted_behind_another_line_is_shown_from_its_own_start(run: Analyse) -> None:
+    before = 'File "n:\\app\\system\\python\\lib\\site-packages\\torch\\nn\\parameter.py", line 68, in __deepcopy__'
+    evidence = run(f"{before}torch.OutOfMemoryError: {OOM}\n").diagnosis.evidence
+    assert [item.text.reveal()[:19] for item in evidence] == [OOM[:19]]
+    kept = run(f"torch.OutOfMemoryError: {OOM}\n").diagnosis.evidence
+    assert kept[0].text.reveal().startswith("torch.OutOfMemoryError: ")

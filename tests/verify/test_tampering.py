@@ -96,8 +96,9 @@ def test_what_is_left_out_or_added_counts(name: str, honest: Callable[[str], Sen
 
 def _remedy() -> dict[str, Any]:
     nothing = {"section": None, "url": None, "source": ""}
-    texts = {"id": "x", "title": "", "why": "", "cost": "", "ui": "", "saving": None, "peak": None, "fits": None}
-    return {**texts, "changes": [], "guide": nothing, "evidence": []}
+    texts = {"id": "x", "title": "", "why": "", "cost": "", "ui": ""}
+    figures = {"saving": None, "peak": None, "need": None, "fits": None}
+    return {**texts, **figures, "changes": [], "guide": nothing, "evidence": []}
 
 
 def _event() -> dict[str, Any]:

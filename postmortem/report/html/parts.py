@@ -54,7 +54,7 @@ class Rung(msgspec.Struct, frozen=True):
     """One retry of the ladder, in words."""
 
     title: str
-    peak: str
+    need: str
     fits: str
 
 
@@ -87,7 +87,7 @@ def facts(report: Report, texts: Texts) -> list[Fact]:
     safe = summary.safe(report, texts)
     if safe:
         found.append(Fact(texts("section.safe"), safe))
-    found.append(Fact(texts("section.config"), _joined(list(report.config.sources), Markup(", ")) or nothing))
+    found.append(Fact(texts("section.config"), _joined(summary.sources(report, texts), Markup(", ")) or nothing))
     for line in summary.notes(report, texts):
         found.append(Fact(texts("section.note"), line))
     return found
@@ -119,7 +119,9 @@ def ladder(report: Report, texts: Texts) -> list[Rung]:
     """The retries; none where the first fix is all there is."""
     if len(report.ladder) < 2:
         return []
-    return [Rung(rung.title, outlook.between(rung.peak), texts(f"forecast.fits.{rung.fits}")) for rung in report.ladder]
+    return [
+        Rung(rung.title, outlook.between(rung.need, texts), outlook.verdict(rung.fits, texts)) for rung in report.ladder
+    ]
 
 
 def topic(report: Report, texts: Texts) -> str:

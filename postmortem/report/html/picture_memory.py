@@ -126,7 +126,7 @@ def forecast(report: Report, texts: Texts) -> Picture | None:
         (
             f"forecast.part.{part.id}",
             part.likely,
-            between(Span(low=part.low, likely=part.likely, high=part.high)),
+            between(Span(low=part.low, likely=part.likely, high=part.high), texts),
             f"part_{part.id}",
             texts(f"forecast.basis.{part.provenance}"),
         )
@@ -140,7 +140,7 @@ def forecast(report: Report, texts: Texts) -> Picture | None:
     card = Bar(0.0, percent(found.usable, scale)) if found.usable is not None else None
     likely = percent(found.need.likely, scale)
     over = Bar(card.width, round(likely - card.width, 1)) if card and likely > card.width else None
-    totals = [Total("total", texts("html.in_all"), between(found.need))]
+    totals = [Total("total", texts("html.in_all"), between(found.need, texts))]
     if found.usable is not None:
         totals.append(Total("card", texts("forecast.usable"), size(found.usable)))
     return Picture(
@@ -180,7 +180,7 @@ def _sentence(pieces: list[Piece], ledger: LedgerPart, tried: float | None, text
 
 def _need(found: ForecastItem, pieces: list[Piece], texts: Texts) -> str:
     said = [f"{piece.name} {piece.size}" for piece in pieces]
-    said.append(f"{texts('forecast.need')} {between(found.need)}")
+    said.append(f"{texts('forecast.need')} {between(found.need, texts)}")
     if found.usable is not None:
         said.append(f"{texts('forecast.usable')} {size(found.usable)}")
     return ", ".join(said)

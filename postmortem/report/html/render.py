@@ -21,6 +21,8 @@ from postmortem.text import LogText
 
 DEFAULT = LogText("default")
 """The source of a setting that no config gives."""
+LOG = LogText("log")
+"""The source of one that stands in the log's own dump of the config."""
 
 
 def render(report: Report, texts: Texts, excerpt: Excerpt | None = None) -> str:
@@ -87,7 +89,7 @@ def _environment() -> jinja2.Environment:
         clock=picture_phases.clock,
         short=lambda url: url.removeprefix("https://"),
     )
-    found.tests.update(default=lambda source: source == DEFAULT)
+    found.tests.update(default=lambda source: source == DEFAULT, log=lambda source: source == LOG)
     return found
 
 

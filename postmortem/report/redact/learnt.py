@@ -22,6 +22,9 @@ _WORD = re.compile(rf"[^\W_{_NO_SPACES}]+|[{_NO_SPACES}]")
 _TOKEN = re.compile(rf"[^\W_{_NO_SPACES}]+|[\\/]+|\s+|.", re.DOTALL)
 _LEAD = re.compile(r"(?:(?<![A-Za-z0-9])[A-Za-z]:|[.~]{0,2})[\\/]+$")
 _EDGE = " \t\r\n\\/\"'"
+_ENCODED_BLANK = re.compile(r"^(?:25){0,3}(?:20|0a|0d|09|2c)")
+_JOINTS = "_-"
+"""What programs put between the words of a name in place of a blank, and of each other."""
 MAX_TOKENS = 120
 MAX_GAP = 12
 """Characters between two words of one piece of prose, at most: escapes, quotes and line breaks."""
@@ -94,7 +97,10 @@ class Learnt:
         if self._first:
             yield from self._values(text, words, folded)
         if self._runs:
-            yield from self._prose(words, folded)
+            # a blank or a line break may stand there escaped, its sign in front of the word: `%20of`, `\\nof`
+            parted = [(word, _parted(text, word, known)) for word, known in zip(words, folded)]
+            kept = [(word, known) for word, known in parted if known]
+            yield from self._prose([word for word, _ in kept], [known for _, known in kept])
 
     def _values(self, text: str, words: list[re.Match[str]], folded: list[str]) -> Iterator[Span]:
         past = 0
@@ -159,19 +165,31 @@ def _plain(word: str) -> str:
     return word.lower() if word.isascii() else unicodedata.normalize("NFC", word).casefold()
 
 
+def _parted(text: str, word: re.Match[str], folded: str) -> str:
+    """A word without what is left of an escaped blank or line break in front of it."""
+    before = text[word.start() - 1] if word.start() else ""
+    if before == "%":
+        return _ENCODED_BLANK.sub("", folded)
+    return folded[1:] if before == "\\" and folded[0] in "nrt" else folded
+
+
 def _near(words: list[re.Match[str]], first: int, last: int) -> bool:
     return all(words[at + 1].start() - words[at].end() <= MAX_GAP for at in range(first, last))
 
 
 def _folded(token: str) -> str:
-    """A word without case, any row of slashes as one, any space as one."""
+    """A word without case, any row of slashes as one, any space as one, and as what stands in its place in names."""
     if token[0] in "\\/":
         return "/"
-    return " " if token.isspace() else token.casefold()
+    return " " if token.isspace() or token in _JOINTS else token.casefold()
 
 
 def _forms(value: str) -> dict[str, None]:
     """The spellings in which a value comes back: as it is, escaped in JSON and Python, in a URL, composed otherwise."""
     plain = (value, unicodedata.normalize("NFC", value), unicodedata.normalize("NFD", value))
-    escaped = (json.dumps(value)[1:-1], repr(value)[1:-1], quote(value, safe=""), quote(value), value.replace(" ", "+"))
-    return dict.fromkeys((*plain, *(form for form in escaped if form)))
+    encoded = quote(value, safe="", errors="surrogatepass")  # a config in JSON can hold half a character
+    whole = quote(value, errors="surrogatepass")
+    escaped = (json.dumps(value)[1:-1], repr(value)[1:-1], encoded, quote(encoded), whole)
+    blanks = (value.replace(" ", "+"), value.replace(" ", "\\ "))
+    joints = (value.replace("_", "\\_"), value.replace("_", "%5F"))
+    return dict.fromkeys((*plain, *(form for form in (*escaped, *blanks, *joints) if form)))

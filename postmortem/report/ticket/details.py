@@ -117,9 +117,9 @@ def _forecast(report: Report, texts: Texts) -> list[Block]:
         return [Paragraph((report.forecast_missing.text,))] if report.forecast_missing else []
     rows: list[tuple[str, str, str]] = []
     for part in found.parts:
-        sizes = outlook.between(Span(low=part.low, likely=part.likely, high=part.high))
+        sizes = outlook.between(Span(low=part.low, likely=part.likely, high=part.high), texts)
         rows.append((texts(f"forecast.part.{part.id}"), sizes, texts(f"forecast.basis.{part.provenance}")))
-    rows.append((texts("forecast.need"), outlook.between(found.need), ""))
+    rows.append((texts("forecast.need"), outlook.between(found.need, texts), ""))
     if found.usable is not None:
         rows.append((texts("forecast.usable"), size(found.usable), ""))
     title = Words(texts("forecast.title", {"phase": found.phase, "model": found.model}))

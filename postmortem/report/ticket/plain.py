@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
@@ -20,6 +21,7 @@ from postmortem.report.ticket.blocks import (
 )
 
 WIDTH = 76
+_BAR = re.compile(r"\|[ #█-▏]{12,}\|")
 LABEL = 34
 """Widest first column of a table; longer cells stand on a line of their own."""
 
@@ -91,6 +93,8 @@ def _broken(line: str) -> list[str]:
     """A line as it stands, behind a margin; where it is too long, on more lines behind a wider one."""
     lines: list[str] = []
     margin = "    "
+    if cell_len(line) > WIDTH - len(margin):
+        line = _BAR.sub("|…|", line)  # what a bar was drawn with, as wide as that terminal was
     while cell_len(line) > WIDTH - len(margin):
         room = WIDTH - len(margin)
         head = set_cell_size(line, room).rstrip(" ") or line[:1]
