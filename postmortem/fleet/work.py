@@ -124,7 +124,9 @@ def work(target: Target, lexicon: Lexicon, opened_by: Callable[[], Intake] | Non
 
 
 def _why(error: IntakeError, target: Target) -> str:
-    return str(error).removeprefix(f"{printable(shown(target.path))[:300]}: ")
+    """What the error says, without the path that the row has already; of a file in a folder its name is left."""
+    path = printable(shown(target.path))[:300]
+    return str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
 
 
 def failed(target: Target, status: str, why: str) -> Row:

@@ -132,3 +132,19 @@ def test_retries_say_whether_the_fix_helped(tmp_path: Path, lexicon: Lexicon) ->
     assert [(retry.fix, retry.applied, retry.passed) for retry in row.retries] == [
         ("enable_gradient_checkpointing", True, True)
     ]
+
+
+def test_one_name_below_two_folders_hides_no_copy(tmp_path: Path, lexicon: Lexicon) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.log").write_text(SPIKE)
+    roots = [tmp_path / "first", tmp_path / "second"]
+    found = list(rows_of(find(roots), lexicon, Cache("v", None), 1))
+    assert [(row.run, row.duplicate_of) for row in found] == [("run.log", None), ("run.log", "run.log")]
+
+
+def test_why_a_run_was_not_read_does_not_say_its_path_again(tmp_path: Path, lexicon: Lexicon) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "log.txt").write_text("")
+    (row,) = rows(tmp_path, lexicon, Cache("v", None))
+    assert row.error is not None and row.error.startswith("log.txt: empty")
