@@ -94,13 +94,16 @@ def batch(
     if (engine is Engine.dask) != (scheduler is not None):
         raise Failure("--engine dask and --scheduler ADDRESS go together", USAGE)
     file = Path(out) if out is not None else None
+    parts = scheduler is not None and format in (None, TableFormat.parquet)
     for target in (file, groups_file, html):
+        if not (parts and target is file):  # a data set is a folder, which may be there or in a store
+            output.check(target)
         for folder in folders:
             if not is_url(folder):
                 inputs.refuse_overwriting(target, Path(folder))
     if where is not None:
         _check(where)
-    if scheduler is not None and out is not None and format in (None, TableFormat.parquet):
+    if scheduler is not None and out is not None and parts:
         from postmortem.cli import batch_cluster
 
         batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, common.since(since), where)
@@ -108,6 +111,9 @@ def batch(
     rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache))
     if not rows:
         shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
+        asked = [name for name, given in (("include", include), ("exclude", exclude), ("since", since)) if given]
+        if asked:
+            raise Failure(f"{shown}: no run in it that {' and '.join(f'--{name}' for name in asked)} would let through")
         raise Failure(f"{shown}: no run in it; give a folder with run folders, logs or archives")
     from postmortem.cli import batchout
 
@@ -177,6 +183,8 @@ def _rows(
             step = progress.step if progress else None
             done.extend(rows_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
         except KeyboardInterrupt:
+            if not done:
+                raise
             output.tell(f"interrupted: {len(done)} runs are done; what follows is of these, and a new start goes on")
         finally:
             store.close()

@@ -45,10 +45,7 @@ def write_bytes(content: bytes, target: Path, *, private: bool = False) -> None:
             return
         target = target.resolve()
         folder = target.parent
-        if target.is_dir():
-            raise Failure(f"{printable(str(target))}: is a folder; give a file name after -o")
-        if not folder.is_dir():
-            raise Failure(f"{printable(str(folder))}: no such folder; make it first")
+        _refuse(target)
         handle, name = tempfile.mkstemp(dir=folder, prefix=".postmortem-", suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -61,6 +58,24 @@ def write_bytes(content: bytes, target: Path, *, private: bool = False) -> None:
         if name:
             Path(name).unlink(missing_ok=True)
         raise Failure(f"{printable(str(target))}: cannot write: {_reason(error)}") from None
+
+
+def check(target: Path | None) -> None:
+    """Say that `target` cannot be written before hours go into what it is to hold. Raises Failure."""
+    if target is None or (target.exists() and not target.is_file() and not target.is_dir()):
+        return
+    try:
+        _refuse(target.resolve())
+    except (OSError, RuntimeError) as error:
+        raise Failure(f"{printable(str(target))}: cannot write: {_reason(error)}") from None
+
+
+def _refuse(target: Path) -> None:
+    """Raises Failure where the file could not stand there, whatever the rights."""
+    if target.is_dir():
+        raise Failure(f"{printable(str(target))}: is a folder; give a file name")
+    if not target.parent.is_dir():
+        raise Failure(f"{printable(str(target.parent))}: no such folder; make it first")
 
 
 def _reason(error: OSError | RuntimeError) -> str:

@@ -23,6 +23,8 @@ MEMORY = ("gpu_oom", "host_oom", "vram_spill")
 SETTINGS = ("train.", "model.", "job.")
 SHARED = ("host_ram", "pagefile")
 """Memory of the machine that all that is loaded shares."""
+SEVERAL = ("startup", "caching", "sampling")
+"""The classes that stand for several phases."""
 HEAD_WORDS = 4
 """Of a message: what tells two errors of one function apart, before anything of the user's own comes."""
 _WORD = re.compile(r"[A-Za-z][a-z]*[,.:;]?")
@@ -61,8 +63,7 @@ def identity(analysis: Analysis, knowledge: Knowledge) -> Identity | None:
     diagnosis = analysis.diagnosis
     if diagnosis.kind == "none":
         return None
-    trainer = diagnosis.trainer if diagnosis.trainer not in (TOOLKIT, None) else None
-    known = Identity(diagnosis.kind, diagnosis.resource, trainer=trainer)
+    known = Identity(diagnosis.kind, diagnosis.resource, trainer=other_trainer(diagnosis.trainer))
     cause = _cause(analysis, knowledge)
     if diagnosis.kind in MEMORY:
         host = diagnosis.kind == "host_oom"
@@ -91,6 +92,11 @@ def identity(analysis: Analysis, knowledge: Knowledge) -> Identity | None:
         place=place,
         head=_head(event) if named is None and event is not None else None,
     )
+
+
+def other_trainer(trainer: str | None) -> str | None:
+    """The trainer's name if it is not AI Toolkit: its runs are groups of their own."""
+    return trainer if trainer != TOOLKIT else None
 
 
 def fingerprint(analysis: Analysis, knowledge: Knowledge) -> str | None:

@@ -10,6 +10,7 @@ import msgspec
 import pandas as pd
 
 from postmortem.fleet.facts import Fact, Values, facts_of, healthy_values
+from postmortem.fleet.fingerprint import other_trainer
 from postmortem.fleet.row import Row
 from postmortem.knowledge.schema import Knowledge
 
@@ -41,10 +42,12 @@ COLUMNS = {
 class Group(msgspec.Struct, frozen=True, rename={"class_": "class"}):
     """One failure: `runs` with it, GPU `hours` lost (of the `timed` runs whose logs tell the time, None if none does),
     what they share against the runs that did not fail, the fix that ranks first most often (in `fix_runs`), and of the
-    retries that had it how many got past the failure. `families`, most runs first; `example` is the run to look at."""
+    retries that had it how many got past the failure. `trainer` where it is another one than AI Toolkit. `families`,
+    most runs first; `example` is the run to look at."""
 
     fingerprint: str
     kind: str
+    trainer: str | None
     class_: str | None
     phase: str | None
     resource: str | None
@@ -65,11 +68,13 @@ class Group(msgspec.Struct, frozen=True, rename={"class_": "class"}):
 
 
 class FixTotal(msgspec.Struct, frozen=True):
-    """A fix over all groups: it ranks first in `runs` runs of `groups` groups, which lost `hours` GPU hours."""
+    """A fix over all groups: it ranks first in `runs` runs of `groups` groups, which lost `hours` GPU hours (of the
+    `timed` runs whose logs tell the time)."""
 
     fix: str
     runs: int
     hours: float | None
+    timed: int
     groups: int
     tried: int
     helped: int
@@ -110,6 +115,7 @@ def fixes_of(shown: pd.DataFrame, rows: Sequence[Row], by: Rank = "runs") -> lis
             fix=str(name),
             runs=len(one),
             hours=_hours(one),
+            timed=int(one["hours_lost"].notna().sum()),
             groups=int(one["fingerprint"].nunique()),
             tried=helped.get(str(name), (0, 0))[0],
             helped=helped.get(str(name), (0, 0))[1],
@@ -134,6 +140,7 @@ def _group(
     return Group(
         fingerprint=name,
         kind=str(first["kind"]),
+        trainer=other_trainer(_plain(first["trainer"])),
         class_=_most_common(members["class"].dropna().value_counts()),
         phase=_most_common(members["phase"].dropna().value_counts()),
         resource=_plain(first["resource"]),

@@ -36,7 +36,7 @@ class Retry(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
     """One run. `null` where the log does not say. Sizes are MiB, steps AI Toolkit's own.
 
-    `status` is analysed, not_a_log or error (then `error` says why); `duplicate_of` names the run with the same bytes
+    `status` is analysed or error (then `error` says why); `duplicate_of` names the run with the same bytes
     that stands for both. `card_gib` is the card's size as sold, `resolutions` and `optimizer` as in the config,
     `quantization` the type of the model's weights or none, `text_encoder` cached, unloaded or resident, `first_fix`
     the fix that ranks first and `fit` the forecast's verdict on it; `from_date` and `until_date` are the versions of

@@ -37,7 +37,7 @@ def rows_of(
     """A row for each target that is a log, in the targets' order; of several with the same bytes the first stands for
     all. `engine` is what analyses, where it is not this machine. What is done is in the cache also when the caller
     stops half way."""
-    first: dict[str, str] = {}
+    first: dict[str, Target] = {}
     for done in _in_order(targets, cache, engine or partial(_local, lexicon=lexicon, workers=workers, pack=pack)):
         if progress is not None:
             progress(done.target)
@@ -45,9 +45,9 @@ def rows_of(
             continue
         row = done.row
         if done.key is not None:
-            stands = first.setdefault(done.key, done.target.name)
-            if stands != done.target.name:
-                row = msgspec.structs.replace(row, duplicate_of=stands)
+            stands = first.setdefault(done.key, done.target)
+            if stands.path != done.target.path:  # below two folders that were given, two may have one name
+                row = msgspec.structs.replace(row, duplicate_of=stands.name)
         yield row
 
 

@@ -57,8 +57,12 @@ def _parts(
     copies = sum(row.duplicate_of is not None for row in rows)
     if copies:
         yield Text(words.count("fleet.duplicates", copies, texts))
+    if fixes:
+        yield Text(texts(f"fleet_page.headline_fix.{by}", {"fix": words.fix_title(fixes[0].fix, texts)}))
     yield Text("")
-    yield Text(texts(f"fleet.groups.{by}" if groups else "fleet.no_groups"), style="bold")
+    if groups or shown or not rows:
+        none = "fleet.no_groups" if len(shown) == len(rows) else "fleet.none_shown"
+        yield Text(texts(f"fleet.groups.{by}" if groups else none), style="bold")
     for number, group in enumerate(groups[:MAX_GROUPS], 1):
         yield from _group(number, group, texts, width)
     if len(groups) > MAX_GROUPS:
@@ -153,7 +157,7 @@ def _cells(row: Row, texts: Texts) -> dict[str, str]:
         "step": "" if row.step is None else str(row.step),
         "family": row.family or "",
         "card_gib": words.value("card_gib", row.card_gib, texts),
-        "hours": "" if row.hours is None else words.amount(row.hours, texts),
+        "hours": "" if row.hours is None else words.amount(row.hours),
         "first_fix": words.fix_name(row.first_fix, texts),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from postmortem.fleet.facts import Fact
-from postmortem.fleet.fingerprint import SHARED
+from postmortem.fleet.fingerprint import SEVERAL, SHARED
 from postmortem.fleet.groups import FixTotal, Group
 from postmortem.fleet.row import MEMORY, Row
 from postmortem.report.texts import Texts
@@ -13,6 +13,19 @@ from postmortem.text import printable
 
 MAX_FAMILIES = 4
 _PIXELS = ("max_resolution", "preview_side")
+_TITLED = ("class", "kind", "phase")
+_TEXTS = {
+    "outcome": ("word.outcome",),
+    "resource": ("word.resource",),
+    # a run without an explanation has how it ended as its cause: a reason, or no more than its outcome
+    "cause": ("fleet.cause", "fleet.reason", "word.outcome"),
+    "exception": ("fleet.reason",),
+}
+"""Where a column's words stand, the first that is there."""
+_SAID = (None, "environment", "refused", "incomplete", "failed")
+"""Causes that add nothing to what failed."""
+LEAST_HOURS = 0.005
+"""What rounds to no hundredth of an hour is not worth a line."""
 
 
 def count(key: str, number: int, texts: Texts, **values: Any) -> str:
@@ -37,17 +50,10 @@ def value(name: str, given: Any, texts: Texts) -> str:
         return texts("fleet.value.card", {"value": given})
     if name in _PIXELS:
         return texts("fleet.value.pixels", {"value": given})
-    keys = {
-        "class": f"class.{given}.title",
-        "kind": f"kind.{given}.title",
-        "phase": f"phase.{given}.title",
-        "outcome": f"word.outcome.{given}",
-        "resource": f"word.resource.{given}",
-        "cause": f"fleet.cause.{given}",
-        "exception": f"fleet.reason.{given}",
-    }
-    key = keys.get(name, f"fleet.value.{name}.{given}")
-    return texts(key) if texts.has(key) else printable(str(given))
+    keys = [f"{key}.{given}" for key in _TEXTS.get(name, ())] or [f"fleet.value.{name}.{given}"]
+    if name in _TITLED:
+        keys = [f"{name}.{given}.title"]
+    return next((texts(key) for key in keys if texts.has(key)), printable(str(given)))
 
 
 def verdict(row: Row, texts: Texts) -> str:
@@ -66,7 +72,9 @@ def verdict(row: Row, texts: Texts) -> str:
 def title(group: Group, texts: Texts) -> str:
     """A group in a few words: what failed, and what brought it about."""
     what = _what(group, texts)
-    if group.cause is None or group.cause == "environment" or group.cause == "refused":
+    if group.trainer is not None:
+        what = texts("fleet.other_trainer", {"trainer": group.trainer, "what": what})
+    if group.cause in _SAID:
         return what
     return texts("fleet.group_title", {"what": what, "cause": value("cause", group.cause, texts)})
 
@@ -77,7 +85,10 @@ def _what(group: Group, texts: Texts) -> str:
         phase = texts("fleet.short.startup") if loading else value("phase", group.phase, texts)
         return f"{value('kind', group.kind, texts)}: {value('resource', group.resource, texts)}, {phase}"
     if group.class_ is not None:
-        return value("class", group.class_, texts)
+        what = value("class", group.class_, texts)
+        # of one class of phases the groups are several, and their titles must tell them apart
+        several = group.class_ in SEVERAL and group.phase is not None
+        return f"{what}: {value('phase', group.phase, texts)}" if several else what
     if group.kind == "not_memory" and group.exception is not None:
         error = value("exception", group.exception, texts)
         return texts("fleet.error_at", {"error": error, "place": group.place}) if group.place else error
@@ -122,27 +133,27 @@ def families(group: Group, texts: Texts) -> str:
 
 
 def hours(group: Group | FixTotal, texts: Texts) -> str:
-    """The GPU hours lost, and of how many runs that is known; empty where no log tells."""
-    if group.hours is None:
+    """The GPU hours lost, and of how many runs that is known; empty where no log tells, or it is next to nothing."""
+    if group.hours is None or group.hours < LEAST_HOURS:
         return ""
-    shown = amount(group.hours, texts)
-    if isinstance(group, Group) and group.timed < group.runs:
+    shown = amount(group.hours)
+    if group.timed < group.runs:
         return texts("fleet.hours_some", {"hours": shown, "timed": group.timed})
     return texts("fleet.hours", {"hours": shown})
 
 
-def amount(hours: float, texts: Texts) -> str:
+def amount(hours: float) -> str:
     """Hours with the digits that they deserve."""
     if hours == 0:
         return "0"
-    if hours < 0.01:
-        return texts("fleet.under", {"hours": "0.01"})
     return f"{hours:,.0f}" if hours >= 100 else f"{hours:.1f}" if hours >= 0.1 else f"{hours:.2f}"
 
 
 def followed(one: Group | FixTotal, texts: Texts) -> str:
     """What became of those who took the fix."""
-    return count("fleet.followed", one.tried, texts, helped=one.helped) if one.tried else texts("fleet.untried")
+    if one.tried == 1:
+        return texts("fleet.followed.passed" if one.helped else "fleet.followed.stuck")
+    return texts("fleet.followed.many", {"count": one.tried, "helped": one.helped}) if one.tried else ""
 
 
 def totals(rows: list[Row], texts: Texts) -> str:
@@ -158,6 +169,8 @@ def totals(rows: list[Row], texts: Texts) -> str:
         if number or key == "failed":
             parts.append(texts(f"fleet.total.{key}.{'one' if number == 1 else 'many'}", {"count": number}))
     lost = [row.hours_lost for row in rows if row.hours_lost is not None and row.duplicate_of is None]
-    if lost:
-        parts.append(texts("fleet.total.hours", {"hours": amount(sum(lost), texts)}))
+    if sum(lost) >= LEAST_HOURS:
+        failures = sum(row.fingerprint is not None and row.duplicate_of is None for row in rows)
+        key = "fleet.total.hours" if len(lost) == failures else "fleet.hours_some"
+        parts.append(texts(key, {"hours": amount(sum(lost)), "timed": len(lost)}))
     return ", ".join(parts) + "."

@@ -124,7 +124,9 @@ def work(target: Target, lexicon: Lexicon, opened_by: Callable[[], Intake] | Non
 
 
 def _why(error: IntakeError, target: Target) -> str:
-    return str(error).removeprefix(f"{printable(shown(target.path))[:300]}: ")
+    """What the error says, without the path that the row has already; of a file in a folder its name is left."""
+    path = printable(shown(target.path))[:300]
+    return str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
 
 
 def failed(target: Target, status: str, why: str) -> Row:
@@ -160,7 +162,10 @@ def report_of(path: str, lexicon: Lexicon, lang: str = "en", *, redact: bool = F
 
 
 def content_key(target: Target, opened: Intake) -> str:
-    """A key of all that the row depends on: the bytes of logs and configs, what lies beside them by size and time."""
+    """A key of all that the row depends on: the bytes of logs and configs, what lies beside them by size and time.
+
+    Of what is read whole the time does not count: a copied folder is a copy whenever it was made.
+    """
     digest = blake2b(digest_size=16)
     for log in opened.logs:
         digest.update(f"log {log.name} {log.encoding}\0".encode("utf-8", "surrogateescape"))
@@ -169,7 +174,12 @@ def content_key(target: Target, opened: Intake) -> str:
     for config in opened.configs:
         digest.update(f"\0config {config.name}\0{config.text}".encode("utf-8", "surrogateescape"))
     if target.kind == "folder":
-        beside = [one.rsplit(":", 1)[0] for one in target.signature.split("|")]
+        read = {name.rsplit("/", 1)[-1] for name in (log.name for log in opened.logs)}
+        read |= {config.name for config in opened.configs}
+        entries = [one.rsplit(":", 3) for one in target.signature.split("|")]
+        beside = [":".join(one[:3]) for one in entries if one[0] not in read]
+        if any(one[0] == jobdb.NAME for one in entries):
+            beside.append(Path(target.path).name)  # by which the UI's database knows the job
         digest.update(("\0beside " + "|".join(beside)).encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 

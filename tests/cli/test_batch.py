@@ -78,5 +78,25 @@ def test_bad_usage_is_said_before_anything_is_read(tree: Path, arguments: tuple[
 
 
 def test_a_page_that_cannot_be_written_leaves_stdout_empty(tree: Path, tmp_path: Path) -> None:
-    done = batch(tree, "--html", tmp_path / "none" / "fleet.html")
+    blocked = tmp_path / "fleet_reports"
+    blocked.write_text("no folder")
+    done = batch(tree, "--html", tmp_path / "fleet.html")
     assert done.returncode == 3 and done.stdout == "" and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["-o", "--html", "--groups"])
+def test_a_place_that_is_not_there_is_said_before_anything_is_read(tmp_path: Path, option: str) -> None:
+    for target, said in (
+        (tmp_path / "none" / "x.json", "no such folder; make it first"),
+        (tmp_path / "d.json", "is a folder"),
+    ):
+        (tmp_path / "d.json").mkdir(exist_ok=True)
+        # the runs are not there either: that they were not looked for shows that this comes first
+        done = batch(tmp_path / "no_runs", option, target)
+        assert (done.returncode, done.stdout) == (3, "") and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_filters_that_let_nothing_through_are_named(tree: Path) -> None:
+    done = batch(tree, "--include", "nothing*", "--since", "7d")
+    assert done.returncode == 3
+    assert "no run in it that --include and --since would let through" in done.stderr

@@ -114,6 +114,24 @@ def test_every_picture_has_words(knowledge: Knowledge) -> None:
     assert ("title", "step 0 to 9: 12") in tree.texts and ("title", "step 2000 to 4999: 1") in tree.texts
 
 
+def test_what_groups_are_compared_with_are_all_runs(knowledge: Knowledge) -> None:
+    """Of a page that shows failures only, the groups were compared all the same."""
+    few = "too few runs that did not fail"
+    failed = [dead(number, gradient_checkpointing=None, batch_size=None) for number in range(12)]
+    narrowed = Page(failed, FLEET, grouped(failed, knowledge), [], {}, "v", "runs", False)
+    assert few not in render(narrowed, Texts(knowledge, "en"))
+    alone = [*failed, *(dead(number, fingerprint=f"{number:016d}") for number in range(20, 25))]
+    assert page(alone, knowledge).count(few) == 1  # once, not with each group
+
+
+def test_what_could_not_be_read_is_counted_with_the_rest(knowledge: Knowledge) -> None:
+    rows = [*FLEET, Row(run="broken.log", path="/broken.log", status="error", error="a program, not a log")]
+    tree = Tree(page(rows, knowledge))
+    assert ("dt", "Not readable") in tree.texts and ("dt", "Not readable") not in Tree(
+        page(FLEET[:60], knowledge)
+    ).texts
+
+
 def test_ranked_by_hours_the_page_speaks_of_hours(knowledge: Knowledge) -> None:
     rows = [*FLEET, dead(99, first_fix="shrink_preview", fingerprint="c" * 16, class_="sampling", hours_lost=40.0)]
     fixes = fixes_of(frame(rows), rows, "hours")

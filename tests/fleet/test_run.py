@@ -132,3 +132,40 @@ def test_retries_say_whether_the_fix_helped(tmp_path: Path, lexicon: Lexicon) ->
     assert [(retry.fix, retry.applied, retry.passed) for retry in row.retries] == [
         ("enable_gradient_checkpointing", True, True)
     ]
+
+
+def test_one_name_below_two_folders_hides_no_copy(tmp_path: Path, lexicon: Lexicon) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.log").write_text(SPIKE)
+    roots = [tmp_path / "first", tmp_path / "second"]
+    found = list(rows_of(find(roots), lexicon, Cache("v", None), 1))
+    assert [(row.run, row.duplicate_of) for row in found] == [("run.log", None), ("run.log", "run.log")]
+
+
+def test_why_a_run_was_not_read_does_not_say_its_path_again(tmp_path: Path, lexicon: Lexicon) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "log.txt").write_text("")
+    (row,) = rows(tmp_path, lexicon, Cache("v", None))
+    assert row.error is not None and row.error.startswith("log.txt: empty")
+
+
+def test_a_copied_folder_is_a_copy_whenever_it_was_made(tmp_path: Path, lexicon: Lexicon) -> None:
+    for name, made in (("first", 1_700_000_000), ("second", 1_750_000_000)):
+        (tmp_path / name).mkdir()
+        for file, text in (("log.txt", SPIKE), ("config.yaml", "job: extension\n")):
+            (tmp_path / name / file).write_text(text)
+            os.utime(tmp_path / name / file, (made, made))
+    assert [row.duplicate_of for row in rows(tmp_path, lexicon, Cache("v", None))] == [None, "first"]
+    # what is not read whole, such as a checkpoint, still counts by its time
+    (tmp_path / "second" / "lora.safetensors").write_bytes(bytes(64))
+    assert [row.duplicate_of for row in rows(tmp_path, lexicon, Cache("v", None))] == [None, None]
+
+
+def test_a_folder_that_a_database_knows_by_name_is_no_copy(tmp_path: Path, lexicon: Lexicon) -> None:
+    (tmp_path / "aitk_db.db").write_bytes(b"")
+    for name in ("first", "second"):
+        (tmp_path / "output" / name).mkdir(parents=True)
+        (tmp_path / "output" / name / "log.txt").write_text(SPIKE)
+    found = rows(tmp_path / "output", lexicon, Cache("v", None))
+    assert [row.duplicate_of for row in found] == [None, None]

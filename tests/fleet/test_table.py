@@ -93,6 +93,7 @@ def test_groups_as_json_and_as_csv(knowledge: Knowledge) -> None:
         "fix": "enable_gradient_checkpointing",
         "runs": 12,
         "hours": 6.0,
+        "timed": 12,
         "groups": 1,
         "tried": 0,
         "helped": 0,

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from postmortem.fleet import view, words
 from postmortem.fleet.groups import fixes_of
-from postmortem.fleet.row import Row
+from postmortem.fleet.row import Retry, Row
 from postmortem.fleet.table import columns, frame
 from postmortem.knowledge.schema import Knowledge
 from postmortem.report.texts import Texts
@@ -62,6 +62,61 @@ def test_one_is_not_many(knowledge: Knowledge) -> None:
     assert shown([dead(1), dead(2, fingerprint="b" * 16)], knowledge).count("1 run ·") == 2
 
 
+@pytest.mark.parametrize(
+    ("lang", "says"), [("en", "Turn gradient checkpointing on"), ("ko", "Gradient Checkpointing을")]
+)
+def test_what_would_save_most_is_said_before_the_groups(knowledge: Knowledge, lang: str, says: str) -> None:
+    top = " ".join(shown(FLEET, knowledge, lang).split("\n\n")[0].split())
+    assert says in top
+    texts = Texts(knowledge, lang)
+    for some in ([], [fine(99)]):
+        none = view.render(FLEET, some, [], [], texts, width=80, colour=False)
+        assert texts("fleet.no_groups") not in none, "that none is shown does not mean that none failed"
+
+
+def test_groups_with_several_fingerprints_have_several_titles(knowledge: Knowledge) -> None:
+    startup = {"class_": "startup", "cause": None}
+    rows = [
+        dead(1, **startup, phase="model_load", fingerprint="1" * 16),
+        dead(2, **startup, phase="quantize", fingerprint="2" * 16),
+        dead(3, **{**startup, "class_": "sampling"}, phase="baseline_sampling", fingerprint="3" * 16),
+        dead(4, **{**startup, "class_": "sampling"}, phase="mid_sampling", fingerprint="4" * 16),
+        dead(5, **startup, phase="model_load", trainer="kohya", fingerprint="5" * 16),
+        dead(6, **startup, phase="model_load", trainer="musubi-tuner", fingerprint="6" * 16),
+    ]
+    for lang in ("en", "ko"):
+        titles = {words.title(group, Texts(knowledge, lang)) for group in grouped(rows, knowledge)}
+        assert len(titles) == len(rows)
+    assert "Out of memory at start-up: quantising" in {
+        words.title(group, Texts(knowledge, "en")) for group in grouped(rows, knowledge)
+    }
+    ended = dead(8, kind="unknown", class_=None, cause="incomplete", outcome="incomplete")
+    assert words.title(grouped([ended], knowledge)[0], Texts(knowledge, "en")) == "The log just ends: training step"
+    own = dead(7, **startup, phase="model_load", trainer="ai-toolkit")
+    assert words.title(grouped([own], knowledge)[0], Texts(knowledge, "en")).startswith("Out of memory at start-up")
+
+
+def test_next_to_no_hours_are_no_line_and_sums_say_of_how_many_runs(knowledge: Knowledge) -> None:
+    brief = shown([dead(1, hours=0.001, hours_lost=0.001)], knowledge)
+    assert "GPU hours lost" not in brief and "<" not in brief
+    text = " ".join(shown([dead(1), dead(2, hours_lost=None)], knowledge).split())
+    assert text.startswith("2 runs, 2 of them ran out of memory, 0.5 GPU hours lost in the 1 that tell.")
+    assert text.count("0.5 GPU hours lost in the 1 that tell") == 3  # in all, of the group, of the fix
+
+
+@pytest.mark.parametrize(
+    ("passed", "says"),
+    [
+        ([True], "the one retry that had it got past the failure"),
+        ([False], "the one retry that had it did not get past the failure"),
+        ([True, False], "1 of 2 retries that had it got past the failure"),
+    ],
+)
+def test_retries_are_told_as_a_sentence(knowledge: Knowledge, passed: list[bool], says: str) -> None:
+    tried = [Retry("a" * 16, "enable_gradient_checkpointing", True, one) for one in passed]
+    assert says in " ".join(shown([dead(1, retries=tried)], knowledge).split())
+
+
 def test_a_fact_reads_as_a_sentence(knowledge: Knowledge) -> None:
     text = " ".join(shown(FLEET, knowledge).split())
     assert "shared: gradient checkpointing off: 12 of 12, against 0 of 48 that did not fail" in text
@@ -103,6 +158,10 @@ def test_everything_that_a_cell_may_hold_has_words(knowledge: Knowledge) -> None
             assert words.value("cause", cause.id, texts) != cause.id
         reasons = {pattern.sets.reason for pattern in knowledge.patterns if pattern.sets.kind == "not_memory"}
         assert [one for one in reasons if one and words.value("exception", one, texts) == one] == []
+        # without an explanation, the reason or the outcome is the cause
+        assert [one for one in reasons if one and words.value("cause", one, texts) == one] == []
+        if lang == "ko":
+            assert not any(words.value("cause", one, texts) == one for one in ("failed", "killed", "incomplete"))
         short = [words.fix_name(remedy.id, texts) for remedy in knowledge.remedies]
         assert not set(short) & {remedy.id for remedy in knowledge.remedies} and max(map(cell_len, short)) <= 30
         for class_ in (entry.id for entry in knowledge.classes if entry.what in ("class", "kind")):

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from postmortem import __version__
 from postmortem.fleet import words
+from postmortem.fleet.facts import MIN_OTHERS, MIN_RUNS
 from postmortem.fleet.groups import FixTotal, Group, Rank
 from postmortem.fleet.page import pictures, table
 from postmortem.fleet.row import MEMORY, Row
@@ -79,9 +80,12 @@ def _view(page: Page, texts: Texts) -> dict[str, Any]:
         "other": sum(row.kind == "not_memory" for row in once),
         "unclear": sum(row.kind == "unknown" for row in once),
         "fine": sum(row.kind == "none" for row in once),
-        "hours": words.amount(sum(lost), texts) if lost else None,
+        "hours": words.amount(sum(lost)) if lost else None,
         "lost": sum(lost),
         "timed": len(lost),
+        # against all runs, also where only some are shown
+        "compared": sum(row.kind == "none" and row.duplicate_of is None for row in page.every) >= MIN_OTHERS,
+        "fewest": MIN_RUNS,
         "groups": list(page.groups[:MAX_GROUPS]),
         "more_groups": max(0, len(page.groups) - MAX_GROUPS),
         "examples": {

@@ -77,7 +77,7 @@ def _cell(name: str, row: Row, texts: Texts) -> Cell:
     if given is None:
         return Cell("")
     if name == "hours_lost":
-        return Cell(words.amount(given, texts), str(given))
+        return Cell(words.amount(given), str(given))
     if name == "resolutions":
         return Cell(str(given).replace(",", ", "), str(given).rsplit(",", 1)[-1])
     return Cell(words.value(name, given, texts), str(given) if name in NUMBERS else None)
