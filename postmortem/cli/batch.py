@@ -16,7 +16,7 @@ from postmortem.intake import is_url
 from postmortem.text import printable
 
 if TYPE_CHECKING:
-    from postmortem.fleet.row import Row
+    from postmortem.fleet.work import Done
     from postmortem.knowledge.schema import Knowledge
 
 
@@ -105,14 +105,15 @@ def batch(
 
         batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, common.since(since), where)
         return 0
-    rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache))
-    if not rows:
+    done = list(_done(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache))
+    if not done:
         shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
         raise Failure(f"{shown}: no run in it; give a folder with run folders, logs or archives")
     from postmortem.cli import batchout
 
     batchout.write(
-        rows,
+        [one.row for one in done],
+        [one.target.path for one in done],
         batchout.Wanted(
             where,
             (format or TableFormat.table).value,
@@ -141,7 +142,7 @@ def _check(where: str) -> None:
         raise Failure(f"--where: {printable(str(error))}", USAGE) from None
 
 
-def _rows(
+def _done(
     folders: Sequence[str],
     base: Knowledge,
     pack: Path | None,
@@ -152,11 +153,11 @@ def _rows(
     scheduler: str | None,
     *,
     use_cache: bool,
-) -> Iterator[Row]:
+) -> Iterator[Done]:
     from postmortem.cli.progress import bar
     from postmortem.fleet import cache, pool
     from postmortem.fleet.find import find
-    from postmortem.fleet.run import rows_of
+    from postmortem.fleet.run import done_of
     from postmortem.intake import IntakeError
     from postmortem.scan import Lexicon
 
@@ -164,7 +165,7 @@ def _rows(
         targets = list(find(folders, include, exclude, common.since(since)))
     except IntakeError as error:
         raise Failure(str(error)) from None
-    done: list[Row] = []
+    done: list[Done] = []
     with ExitStack() as held:
         engine = None
         if scheduler is not None:
@@ -175,7 +176,7 @@ def _rows(
         progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
-            done.extend(rows_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
+            done.extend(done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
         except KeyboardInterrupt:
             output.tell(f"interrupted: {len(done)} runs are done; what follows is of these, and a new start goes on")
         finally:

@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -119,8 +120,17 @@ def begin(pack: Path | None) -> None:
     """In a worker: Ctrl-C is the parent's to answer; the patterns are made ready once."""
     global _lexicon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _lexicon = Lexicon(load(pack))
     gc.freeze()  # the patterns live as long as the process: not to be looked through again with each run
+
+
+def _end_with_parent() -> None:
+    """A worker waits for work on a pipe that it holds itself: without its parent it would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def ready() -> Lexicon:

@@ -45,11 +45,12 @@ def report_page(report: Report, excerpt: Excerpt, texts: Texts) -> tuple[str, st
     return ".html", html.render(report, texts, excerpt)
 
 
-def wanted(rows: Sequence[Row], folder: Path, lang: str, *, redact: bool) -> dict[int, Wanted]:
-    """The reports that the page links, by the index of their rows: of every run that failed."""
+def wanted(rows: Sequence[Row], paths: Sequence[str], folder: Path, lang: str, *, redact: bool) -> dict[int, Wanted]:
+    """The reports that the page links, by the index of their rows: of every run that failed. `paths` says where the
+    runs are; what a row says is made to be shown."""
     return {
-        index: Wanted(row.path, str(folder), lang, redact)
-        for index, row in enumerate(rows)
+        index: Wanted(path, str(folder), lang, redact)
+        for index, (row, path) in enumerate(zip(rows, paths, strict=True))
         if row.fingerprint is not None and row.duplicate_of is None
     }
 
@@ -95,9 +96,9 @@ def _in_worker(one: Wanted) -> str | None:
 def _write(one: Wanted, lexicon: Lexicon) -> str | None:
     try:
         report, excerpt = report_of(one.path, lexicon, one.lang, redact=one.redact)
+        suffix, text = report_page(report, excerpt, Texts(lexicon.knowledge, one.lang))
     except Exception:  # what cannot be read now has a row that says so, or has changed since
         return None
-    suffix, text = report_page(report, excerpt, Texts(lexicon.knowledge, one.lang))
     target = Path(one.folder) / f"{one.stem}{suffix}"
     part = target.with_name(f".{target.name}.part")
     part.write_text(text, encoding="utf-8")

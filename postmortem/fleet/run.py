@@ -13,7 +13,7 @@ import msgspec
 from postmortem.fleet.cache import Cache
 from postmortem.fleet.find import Target
 from postmortem.fleet.pool import run_all
-from postmortem.fleet.row import Row
+from postmortem.fleet.row import Row, shown_name
 from postmortem.fleet.work import Done
 from postmortem.scan import Lexicon
 
@@ -34,10 +34,23 @@ def rows_of(
     progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> Iterator[Row]:
-    """A row for each target that is a log, in the targets' order; of several with the same bytes the first stands for
-    all. `engine` is what analyses, where it is not this machine. What is done is in the cache also when the caller
+    """The rows of `done_of`."""
+    return (done.row for done in done_of(targets, lexicon, cache, workers, pack, progress, engine))
+
+
+def done_of(
+    targets: Iterable[Target],
+    lexicon: Lexicon,
+    cache: Cache,
+    workers: int,
+    pack: Path | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> Iterator[Done]:
+    """Each target that is a log with its row, in the targets' order; of several with the same bytes the first stands
+    for all. `engine` is what analyses, where it is not this machine. What is done is in the cache also when the caller
     stops half way."""
-    first: dict[str, str] = {}
+    first: dict[str, Target] = {}
     for done in _in_order(targets, cache, engine or partial(_local, lexicon=lexicon, workers=workers, pack=pack)):
         if progress is not None:
             progress(done.target)
@@ -45,10 +58,10 @@ def rows_of(
             continue
         row = done.row
         if done.key is not None:
-            stands = first.setdefault(done.key, done.target.name)
-            if stands != done.target.name:
-                row = msgspec.structs.replace(row, duplicate_of=stands)
-        yield row
+            stands = first.setdefault(done.key, done.target)
+            if stands is not done.target:
+                row = msgspec.structs.replace(row, duplicate_of=shown_name(stands.name))
+        yield msgspec.structs.replace(done, row=row)
 
 
 def _local(targets: Sequence[Target], lexicon: Lexicon, workers: int, pack: Path | None) -> Iterator[Done]:

@@ -183,7 +183,7 @@ def test_each_failed_run_opens_its_report(tmp_path: Path, lexicon: Lexicon, know
     log.parent.mkdir()
     log.write_text(head(config(train__gradient_checkpointing=False), name="geheim") + training(400, {0, 1, 2, 3}))
     rows = [fine(0), dead(1, path=str(log)), dead(2, path=str(log), duplicate_of="dead_1"), dead(3, path="/gone.log")]
-    asked = reports.wanted(rows, tmp_path, "en", redact=True)
+    asked = reports.wanted(rows, [row.path for row in rows], tmp_path, "en", redact=True)
     assert list(asked) == [1, 3]
     names = reports.write_all(list(asked.values()), lexicon, 1, None)
     assert names[1] is None and names[0] is not None
