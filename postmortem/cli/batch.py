@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,10 @@ from postmortem.text import printable
 if TYPE_CHECKING:
     from postmortem.fleet.work import Done
     from postmortem.knowledge.schema import Knowledge
+
+
+INTERRUPTED = 130
+"""The exit status of what is not whole, as a shell gives it after Ctrl-C."""
 
 
 class Ranking(str, enum.Enum):
@@ -105,7 +109,7 @@ def batch(
 
         batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, common.since(since), where)
         return 0
-    done = list(_done(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache))
+    done, whole = _done(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache)
     if not done:
         shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
         raise Failure(f"{shown}: no run in it; give a folder with run folders, logs or archives")
@@ -128,7 +132,7 @@ def batch(
         ),
         base,
     )
-    return 0
+    return 0 if whole else INTERRUPTED
 
 
 def _check(where: str) -> None:
@@ -153,7 +157,8 @@ def _done(
     scheduler: str | None,
     *,
     use_cache: bool,
-) -> Iterator[Done]:
+) -> tuple[list[Done], bool]:
+    """What is done of the runs, and whether that is all of them. Raises Failure."""
     from postmortem.cli.progress import bar
     from postmortem.fleet import cache, pool
     from postmortem.fleet.find import find
@@ -178,7 +183,10 @@ def _done(
             step = progress.step if progress else None
             done.extend(done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
         except KeyboardInterrupt:
+            if not done:
+                raise
             output.tell(f"interrupted: {len(done)} runs are done; what follows is of these, and a new start goes on")
+            return done, False
         finally:
             store.close()
-    yield from done
+    return done, True

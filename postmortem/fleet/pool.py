@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -86,7 +87,8 @@ class Pool:
 
     def _submit(self, share: list[Target]) -> Future[list[Done]]:
         try:
-            return self._executor.submit(self._task, share)
+            with undisturbed():
+                return self._executor.submit(self._task, share)
         except BrokenProcessPool as error:
             broken: Future[list[Done]] = Future()
             broken.set_exception(error)
@@ -97,7 +99,9 @@ class Pool:
         for target in share:
             with self._new(1) as single:
                 try:
-                    yield single.submit(self._task, [target]).result()[0]
+                    with undisturbed():
+                        future = single.submit(self._task, [target])
+                    yield future.result()[0]
                 except BrokenProcessPool:
                     why = "the process that read it was killed (for lack of memory, perhaps)"
                     yield Done(target, None, failed(target, "error", why))
@@ -114,6 +118,19 @@ def _shares(targets: Iterable[Target]) -> Iterator[list[Target]]:
             share, size = [], 0
     if share:
         yield share
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """While workers are started Ctrl-C waits: it is the parent's to answer, also before `begin` says so to them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def begin(pack: Path | None) -> None:

@@ -81,7 +81,9 @@ def _written(asked: Sequence[Wanted], lexicon: Lexicon, workers: int, pack: Path
         suppress(BrokenProcessPool),
         ProcessPoolExecutor(workers, mp_context=context, initializer=pool.begin, initargs=(pack,)) as executor,
     ):
-        for name in executor.map(_in_worker, asked, chunksize=SHARE):
+        with pool.undisturbed():
+            found = executor.map(_in_worker, asked, chunksize=SHARE)
+        for name in found:
             done += 1
             yield name
     # a worker was killed: the rest is written here, so that the page has all its links

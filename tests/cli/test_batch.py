@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import postmortem.fleet.run as run_module
+from postmortem.cli import main
+from postmortem.fleet.work import Done
 from tests.simulate import config, finished, head, training
 
 
@@ -80,3 +88,31 @@ def test_bad_usage_is_said_before_anything_is_read(tree: Path, arguments: tuple[
 def test_a_page_that_cannot_be_written_leaves_stdout_empty(tree: Path, tmp_path: Path) -> None:
     done = batch(tree, "--html", tmp_path / "none" / "fleet.html")
     assert done.returncode == 3 and done.stdout == "" and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("count", "status"), [(2, 130), (0, 130)])
+def test_ctrl_c_keeps_what_is_done_and_the_status_says_that_it_is_not_all(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], count: int, status: int
+) -> None:
+    whole = run_module.done_of
+
+    def stopped(*arguments: Any) -> Iterator[Done]:
+        yield from islice(whole(*arguments), count)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "done_of", stopped)
+    assert main.run(["batch", "--no-cache", "--workers", "1", "--format", "jsonl", str(tree)]) == status
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == count
+    assert ("interrupted: 2 runs" in told.err) == bool(count) and "no run" not in told.err
+
+
+def test_reports_of_runs_whose_names_are_no_text_are_linked(tree: Path, tmp_path: Path) -> None:
+    for name in (b"x\xff", b"x\xfe", "x\u200b".encode(), b"a\nb"):
+        (tree / "kim_1").rename(tree / os.fsdecode(name))
+        (tree / "kim_1").mkdir()
+        (tree / "kim_1" / "log.txt").write_bytes((tree / os.fsdecode(name) / "log.txt").read_bytes() + name + b"\n")
+    page = tmp_path / "fleet.html"
+    assert batch(tree, "--html", page).returncode == 0
+    assert len(set(re.findall(r'href="fleet_reports/(\w+)\.html"', page.read_text()))) == 7
+    assert len(list((tmp_path / "fleet_reports").iterdir())) == 7

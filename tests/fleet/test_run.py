@@ -243,3 +243,11 @@ def test_workers_end_with_a_batch_that_was_killed(tmp_path: Path) -> None:
     # the worker holds the other end of the pipe: it is at its end once the worker has gone
     told = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=60, check=False)
     assert told.returncode == -signal.SIGKILL and int(told.stdout) > 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals of POSIX")
+def test_ctrl_c_waits_while_workers_are_started() -> None:
+    with pytest.raises(KeyboardInterrupt), pool.undisturbed():
+        signal.raise_signal(signal.SIGINT)
+        started = True
+    assert started
