@@ -112,6 +112,8 @@ def batch(
     done, whole = _done(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache)
     if not done:
         shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
+        if since is not None or include or exclude:
+            raise Failure(f"{shown}: no run in it that --since, --include and --exclude let through")
         raise Failure(f"{shown}: no run in it; give a folder with run folders, logs or archives")
     from postmortem.cli import batchout
 

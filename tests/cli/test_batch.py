@@ -116,3 +116,14 @@ def test_reports_of_runs_whose_names_are_no_text_are_linked(tree: Path, tmp_path
     assert batch(tree, "--html", page).returncode == 0
     assert len(set(re.findall(r'href="fleet_reports/(\w+)\.html"', page.read_text()))) == 7
     assert len(list((tmp_path / "fleet_reports").iterdir())) == 7
+
+
+def test_nothing_let_through_is_not_said_of_the_folder(tree: Path) -> None:
+    done = batch(tree, "--since", "2999-01-01")
+    assert (done.returncode, "let through" in done.stderr, done.stdout) == (3, True, "")
+
+
+def test_a_url_that_is_none_is_one_clear_line() -> None:
+    done = batch("http://kim:geheim@[::1")
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (3, 1, "")
+    assert "not a URL that can be read" in done.stderr and "geheim" not in done.stderr
