@@ -137,6 +137,7 @@ def _page(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None:
     folder = target.with_name(target.stem + "_reports")
     asked = reports.wanted(shown.kept, shown.paths, folder, wanted.lang, redact=wanted.redact)
     try:
+        reports.clear(folder, asked.values())
         if asked:
             folder.mkdir(exist_ok=True)
         with bar(len(asked)) as progress:

@@ -127,3 +127,15 @@ def test_a_url_that_is_none_is_one_clear_line() -> None:
     done = batch("http://kim:geheim@[::1")
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (3, 1, "")
     assert "not a URL that can be read" in done.stderr and "geheim" not in done.stderr
+
+
+def test_a_page_made_anew_leaves_no_report_of_an_earlier_one_beside_it(tree: Path, tmp_path: Path) -> None:
+    page, folder = tmp_path / "fleet.html", tmp_path / "fleet_reports"
+    assert batch(tree, "--no-redact", "--html", page).returncode == 0
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    (folder / "notes.html").write_text("the user's own")
+    assert len(before) == 3 and all("kim" in text for text in before.values())
+    assert batch(tree, "--where", "run == 'kim_2'", "--html", page).returncode == 0
+    now = {path.name: path.read_text() for path in folder.iterdir()}
+    assert len(now) == 2 and now.pop("notes.html")
+    assert now.keys() < before.keys() and not any("kim" in text for text in now.values())

@@ -208,3 +208,10 @@ def test_reports_are_the_same_whoever_writes_them(tmp_path: Path, lexicon: Lexic
         names = reports.write_all(asked, lexicon, workers, None)
         written.append([(folder / str(name)).read_text() for name in names])
     assert written[0] == written[1] and len(set(written[0])) == 20
+
+
+def test_a_report_that_cannot_be_made_any_more_leaves_no_old_one(tmp_path: Path, lexicon: Lexicon) -> None:
+    (one,) = reports.wanted([dead(1)], [str(tmp_path / "gone.log")], tmp_path, "en", redact=True).values()
+    (tmp_path / f"{one.stem}.html").write_text("of an earlier page")
+    assert reports.write_all([one], lexicon, 1, None) == [None]
+    assert list(tmp_path.iterdir()) == []
