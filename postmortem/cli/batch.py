@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,12 @@ from postmortem.intake import is_url
 from postmortem.text import printable
 
 if TYPE_CHECKING:
-    from postmortem.fleet.row import Row
+    from postmortem.fleet.work import Done
     from postmortem.knowledge.schema import Knowledge
+
+
+INTERRUPTED = 130
+"""The exit status of what is not whole, as a shell gives it after Ctrl-C."""
 
 
 class Ranking(str, enum.Enum):
@@ -108,8 +112,8 @@ def batch(
 
         batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, common.since(since), where)
         return 0
-    rows = list(_rows(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache))
-    if not rows:
+    done, whole = _done(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache)
+    if not done:
         shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
         asked = [name for name, given in (("include", include), ("exclude", exclude), ("since", since)) if given]
         if asked:
@@ -118,7 +122,8 @@ def batch(
     from postmortem.cli import batchout
 
     batchout.write(
-        rows,
+        [one.row for one in done],
+        [one.target.path for one in done],
         batchout.Wanted(
             where,
             (format or TableFormat.table).value,
@@ -133,7 +138,7 @@ def batch(
         ),
         base,
     )
-    return 0
+    return 0 if whole else INTERRUPTED
 
 
 def _check(where: str) -> None:
@@ -147,7 +152,7 @@ def _check(where: str) -> None:
         raise Failure(f"--where: {printable(str(error))}", USAGE) from None
 
 
-def _rows(
+def _done(
     folders: Sequence[str],
     base: Knowledge,
     pack: Path | None,
@@ -158,11 +163,12 @@ def _rows(
     scheduler: str | None,
     *,
     use_cache: bool,
-) -> Iterator[Row]:
+) -> tuple[list[Done], bool]:
+    """What is done of the runs, and whether that is all of them. Raises Failure."""
     from postmortem.cli.progress import bar
     from postmortem.fleet import cache, pool
     from postmortem.fleet.find import find
-    from postmortem.fleet.run import rows_of
+    from postmortem.fleet.run import done_of
     from postmortem.intake import IntakeError
     from postmortem.scan import Lexicon
 
@@ -170,7 +176,7 @@ def _rows(
         targets = list(find(folders, include, exclude, common.since(since)))
     except IntakeError as error:
         raise Failure(str(error)) from None
-    done: list[Row] = []
+    done: list[Done] = []
     with ExitStack() as held:
         engine = None
         if scheduler is not None:
@@ -181,11 +187,12 @@ def _rows(
         progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
-            done.extend(rows_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
+            done.extend(done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
         except KeyboardInterrupt:
             if not done:
                 raise
             output.tell(f"interrupted: {len(done)} runs are done; what follows is of these, and a new start goes on")
+            return done, False
         finally:
             store.close()
-    yield from done
+    return done, True

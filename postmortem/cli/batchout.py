@@ -39,13 +39,15 @@ class Shown(msgspec.Struct, frozen=True):
 
     every: list[Row]
     kept: list[Row]
+    paths: list[str]
+    """Where those that are kept are: a row says that for people only."""
     all_table: pd.DataFrame
     table: pd.DataFrame
 
 
-def write(rows: list[Row], wanted: Wanted, base: Knowledge) -> None:
+def write(rows: list[Row], paths: list[str], wanted: Wanted, base: Knowledge) -> None:
     """Write all that was asked for; the table last, so that what fails leaves stdout empty. Raises Failure."""
-    shown = _shown(rows, wanted.where)
+    shown = _shown(rows, paths, wanted.where)
     if wanted.groups is not None:
         _groups(shown, wanted, wanted.groups, base)
     if wanted.html is not None:
@@ -53,7 +55,7 @@ def write(rows: list[Row], wanted: Wanted, base: Knowledge) -> None:
     _table(shown, wanted, base)
 
 
-def _shown(rows: list[Row], where: str | None) -> Shown:
+def _shown(rows: list[Row], paths: list[str], where: str | None) -> Shown:
     from postmortem.fleet import table
     from postmortem.fleet.query import BadExpression
 
@@ -66,7 +68,7 @@ def _shown(rows: list[Row], where: str | None) -> Shown:
             raise Failure(f"--where: {printable(str(error))}", USAGE) from None
         for column, text, near in table.unmatched(every, where):
             output.tell(f"--where: no run has the {column} '{text}'; there are {', '.join(near)}")
-    return Shown(rows, [rows[index] for index in kept.index], every, kept)
+    return Shown(rows, [rows[index] for index in kept.index], [paths[index] for index in kept.index], every, kept)
 
 
 def _ranked(shown: Shown, wanted: Wanted, base: Knowledge) -> tuple[list[Group], list[FixTotal]]:
@@ -133,8 +135,9 @@ def _page(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None:
     from postmortem.scan import Lexicon
 
     folder = target.with_name(target.stem + "_reports")
-    asked = reports.wanted(shown.kept, folder, wanted.lang, redact=wanted.redact)
+    asked = reports.wanted(shown.kept, shown.paths, folder, wanted.lang, redact=wanted.redact)
     try:
+        reports.clear(folder, asked.values())
         if asked:
             folder.mkdir(exist_ok=True)
         with bar(len(asked)) as progress:
@@ -149,7 +152,7 @@ def _page(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None:
     if wanted.redact:
         # labels first, so that no group names a run by its own name
         rows = private(shown.kept, base)
-    renamed = Shown(shown.every, rows, shown.all_table, table.frame(rows))
+    renamed = Shown(shown.every, rows, shown.paths, shown.all_table, table.frame(rows))
     groups, fixes = _ranked(renamed, wanted, base)
     by = cast(Literal["runs", "hours"], wanted.rank)
     content = page.Page(rows, shown.every, groups, fixes, links, base.version, by, wanted.redact)

@@ -143,6 +143,7 @@ class Stop:
             raise KeyboardInterrupt
         self.asked = True
         if self._asleep:
+            self._asleep = False  # a second signal may come while the first is answered
             raise _Woken
 
     def sleep(self, seconds: float) -> None:

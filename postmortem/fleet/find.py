@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,7 +24,7 @@ ARCHIVES = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz")
 PASSED_OVER = frozenset({"samples", ".git", "node_modules", "__pycache__", ".venv", "venv", "site-packages"})
 """Folders that hold no run: previews, and what a program brings with it."""
 NO_LOGS = frozenset({"pid.txt", "requirements.txt", "LICENSE.txt", "README.txt"})
-MAX_DEPTH = 40
+MAX_DEPTH = 200
 CAPTIONS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".mp4", ".mov", ".avi", ".webm"})
 
 
@@ -137,10 +138,12 @@ def _run(folder: Place, name: str, entries: Sequence[Entry]) -> Target | None:
             beside.append(entry)
     if not logs:
         return None
-    stats = [(entry.name, entry.stat()) for entry in (*sorted(logs, key=lambda one: one.name), *beside)]
+    sizes = {entry.name: entry.stat() for entry in logs}
+    stats = [*sorted(sizes.items()), *_stats(beside)]
     database = None if folder.remote else jobdb.find(Path(folder.path))
     if database is not None:
-        stats.append((database.name, database.stat()))
+        # what the UI wrote last may stand in the write-ahead log alone
+        stats += _stats([LocalPlace(f"{database}{end}") for end in ("", "-wal")])
     last = PurePosixPath(folder.path).name if folder.remote else Path(folder.path).name
     return Target(
         path=folder.path,
@@ -148,10 +151,17 @@ def _run(folder: Place, name: str, entries: Sequence[Entry]) -> Target | None:
         kind="folder",
         sure=True,
         signature=_signature(stats),
-        bytes=sum(entry.stat().st_size for entry in logs),
-        mtime=max(entry.stat().st_mtime for entry in logs),
+        bytes=sum(found.st_size for found in sizes.values()),
+        mtime=max(found.st_mtime for found in sizes.values()),
         files=tuple(_read_there(logs, entries)) if folder.remote else (),
     )
+
+
+def _stats(entries: Iterable[Entry | LocalPlace]) -> Iterator[tuple[str, Any]]:
+    """Name and state of each that is still there: a run that goes on takes old checkpoints away."""
+    for entry in entries:
+        with suppress(OSError):
+            yield PurePosixPath(entry.path).name, entry.stat()
 
 
 def _read_there(logs: Sequence[Entry], entries: Sequence[Entry]) -> Iterator[tuple[str, int]]:
@@ -167,7 +177,7 @@ def _file(entry: Entry | LocalPlace, name: str, seen: set[tuple[Any, Any]]) -> I
     path = Path(name)
     suffix = path.suffix.lower()
     kind = "log" if suffix in (*LOGS, *MAYBE) else "archive" if suffix in ARCHIVES else None
-    found = entry.stat()
+    found = _state(entry)
     if kind is None or path.name in NO_LOGS or not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) in seen:
         return
     seen.add((found.st_dev, found.st_ino))
@@ -184,11 +194,19 @@ def _file(entry: Entry | LocalPlace, name: str, seen: set[tuple[Any, Any]]) -> I
     )
 
 
+def _state(entry: Entry | LocalPlace) -> Any:
+    """What makes it the same file, too, which a listing on Windows leaves out: there all files would be one."""
+    found = entry.stat()
+    return found if found.st_ino or is_url(entry.path) else LocalPlace(entry.path).stat()
+
+
 def _signature(stats: Iterable[tuple[str, Any]]) -> str:
     """What changes when one of the files does; empty where a store says neither time nor checksum."""
     parts = []
     for name, found in stats:
         if not found.st_mtime_ns and not found.st_ino and stat.S_ISREG(found.st_mode):
             return ""
-        parts.append(f"{name}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}")
+        # the time of writing can be set back (a restored copy); that of the change to the inode cannot
+        changed = getattr(found, "st_ctime_ns", 0)
+        parts.append(f"{name}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{changed}")
     return "|".join(parts)

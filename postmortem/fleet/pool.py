@@ -6,10 +6,12 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -85,7 +87,8 @@ class Pool:
 
     def _submit(self, share: list[Target]) -> Future[list[Done]]:
         try:
-            return self._executor.submit(self._task, share)
+            with undisturbed():
+                return self._executor.submit(self._task, share)
         except BrokenProcessPool as error:
             broken: Future[list[Done]] = Future()
             broken.set_exception(error)
@@ -96,7 +99,9 @@ class Pool:
         for target in share:
             with self._new(1) as single:
                 try:
-                    yield single.submit(self._task, [target]).result()[0]
+                    with undisturbed():
+                        future = single.submit(self._task, [target])
+                    yield future.result()[0]
                 except BrokenProcessPool:
                     why = "the process that read it was killed (for lack of memory, perhaps)"
                     yield Done(target, None, failed(target, "error", why))
@@ -115,12 +120,34 @@ def _shares(targets: Iterable[Target]) -> Iterator[list[Target]]:
         yield share
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """While workers are started Ctrl-C waits: it is the parent's to answer, also before `begin` says so to them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def begin(pack: Path | None) -> None:
     """In a worker: Ctrl-C is the parent's to answer; the patterns are made ready once."""
     global _lexicon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _lexicon = Lexicon(load(pack))
     gc.freeze()  # the patterns live as long as the process: not to be looked through again with each run
+
+
+def _end_with_parent() -> None:
+    """A worker waits for work on a pipe that it holds itself: without its parent it would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def ready() -> Lexicon:

@@ -42,7 +42,7 @@ class BadExpression(ValueError):
 
 def checked(expression: str, names: Sequence[str]) -> str:
     """`expression` as pandas takes it, ``class`` spelled ``class_``. Raises BadExpression."""
-    asked, tree = _parsed(expression)
+    tree = _parsed(expression)
     known = {"class_" if name == "class" else name for name in names}
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED):
@@ -51,7 +51,28 @@ def checked(expression: str, names: Sequence[str]) -> str:
             )
         if isinstance(node, ast.Name) and node.id not in known:
             raise BadExpression(f"no column {node.id}; {_nearest(node.id, names)}")
-    return asked
+    _must_be_true_or_false(tree.body)
+    try:
+        # pandas reads line by line, and has its own signs in texts; one line without comments is what both understand
+        return ast.unparse(tree)
+    except RecursionError:
+        raise BadExpression("nested too deeply") from None
+
+
+def _must_be_true_or_false(top: ast.expr) -> None:
+    """What filters is a comparison, a column of true and false, or several of them joined."""
+    waiting = [top]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.BoolOp):
+            waiting += node.values
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            waiting.append(node.operand)
+        elif isinstance(node, ast.Compare):
+            if not any(isinstance(one, ast.Name) for one in ast.walk(node)):
+                raise BadExpression("a comparison without a column")
+        elif not isinstance(node, ast.Name):
+            raise BadExpression("not a comparison; write such as  class == 'bucket_spike' and batch_size > 1")
 
 
 def unmatched(expression: str, values: Callable[[str], Collection[str]]) -> list[tuple[str, str, list[str]]]:
@@ -60,7 +81,7 @@ def unmatched(expression: str, values: Callable[[str], Collection[str]]) -> list
     `values` gives the texts of a column. The expression must have been `checked`.
     """
     found: list[tuple[str, str, list[str]]] = []
-    for node in ast.walk(_parsed(expression)[1]):
+    for node in ast.walk(_parsed(expression)):
         if not (isinstance(node, ast.Compare) and isinstance(node.left, ast.Name)):
             continue
         column = "class" if node.left.id == "class_" else node.left.id
@@ -73,13 +94,13 @@ def unmatched(expression: str, values: Callable[[str], Collection[str]]) -> list
     return found
 
 
-def _parsed(expression: str) -> tuple[str, ast.Expression]:
+def _parsed(expression: str) -> ast.Expression:
     if len(expression) > MAX_LENGTH:
         raise BadExpression(f"longer than {MAX_LENGTH} characters")
     parts = _STRING.split(expression)
     asked = "".join(part if index % 2 else re.sub(r"\bclass\b", "class_", part) for index, part in enumerate(parts))
     try:
-        return asked.strip(), ast.parse(asked.strip(), mode="eval")
+        return ast.parse(asked.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         single = any(re.search(r"(?<![=!<>])=(?!=)", part) for part in parts[::2])
         hint = "write == for equals" if single else "write such as  class == 'bucket_spike' and batch_size > 1"

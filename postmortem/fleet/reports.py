@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -22,6 +23,7 @@ from postmortem.report.texts import Texts
 from postmortem.scan import Lexicon
 
 SHARE = 8
+_OURS = re.compile(r"\.?([0-9a-f]{16})\.html(\.part)?")
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -45,13 +47,26 @@ def report_page(report: Report, excerpt: Excerpt, texts: Texts) -> tuple[str, st
     return ".html", html.render(report, texts, excerpt)
 
 
-def wanted(rows: Sequence[Row], folder: Path, lang: str, *, redact: bool) -> dict[int, Wanted]:
-    """The reports that the page links, by the index of their rows: of every run that failed."""
+def wanted(rows: Sequence[Row], paths: Sequence[str], folder: Path, lang: str, *, redact: bool) -> dict[int, Wanted]:
+    """The reports that the page links, by the index of their rows: of every run that failed. `paths` says where the
+    runs are; what a row says is made to be shown."""
     return {
-        index: Wanted(row.path, str(folder), lang, redact)
-        for index, row in enumerate(rows)
+        index: Wanted(path, str(folder), lang, redact)
+        for index, (row, path) in enumerate(zip(rows, paths, strict=True))
         if row.fingerprint is not None and row.duplicate_of is None
     }
+
+
+def clear(folder: Path, asked: Iterable[Wanted]) -> None:
+    """Take away what an earlier page had beside it and this one has not: it may be of other runs, and not redacted.
+
+    Raises OSError.
+    """
+    kept = {one.stem for one in asked}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        found = _OURS.fullmatch(path.name)
+        if found and (found[1] not in kept or path.name.startswith(".")) and path.is_file():
+            path.unlink(missing_ok=True)
 
 
 def write_all(
@@ -80,7 +95,9 @@ def _written(asked: Sequence[Wanted], lexicon: Lexicon, workers: int, pack: Path
         suppress(BrokenProcessPool),
         ProcessPoolExecutor(workers, mp_context=context, initializer=pool.begin, initargs=(pack,)) as executor,
     ):
-        for name in executor.map(_in_worker, asked, chunksize=SHARE):
+        with pool.undisturbed():
+            found = executor.map(_in_worker, asked, chunksize=SHARE)
+        for name in found:
             done += 1
             yield name
     # a worker was killed: the rest is written here, so that the page has all its links
@@ -95,11 +112,18 @@ def _in_worker(one: Wanted) -> str | None:
 def _write(one: Wanted, lexicon: Lexicon) -> str | None:
     try:
         report, excerpt = report_of(one.path, lexicon, one.lang, redact=one.redact)
+        suffix, text = report_page(report, excerpt, Texts(lexicon.knowledge, one.lang))
     except Exception:  # what cannot be read now has a row that says so, or has changed since
+        for path in Path(one.folder).glob(f"{one.stem}.*"):
+            path.unlink(missing_ok=True)  # of an earlier page
         return None
-    suffix, text = report_page(report, excerpt, Texts(lexicon.knowledge, one.lang))
     target = Path(one.folder) / f"{one.stem}{suffix}"
     part = target.with_name(f".{target.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(target)
+    try:
+        part.write_text(text, encoding="utf-8", errors="replace")
+        part.replace(target)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
     return target.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -19,6 +20,7 @@ from postmortem.text import LogText, printable
 from postmortem.vram import card_class_gib
 
 MAX_TEXT = 200
+MAX_PATH = 1000
 MEMORY = ("gpu_oom", "host_oom", "vram_spill")
 
 
@@ -102,6 +104,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"})
     retries: list[Retry] = []
 
 
+def shown_name(name: str, longest: int = MAX_TEXT) -> str:
+    """A path or a part of one as the tables show it: on one line, nothing that acts; of what would show nothing at all
+    (bytes that are no UTF-8, as file systems have them), its code."""
+    try:
+        text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        text = name
+    return printable(text)[:longest] or ascii(name)[1:-1][:longest]
+
+
 def row_of(
     run: str, path: str, analysis: Analysis, report: Report, knowledge: Knowledge, history: Sequence[Analysis] = ()
 ) -> Row:
@@ -112,8 +124,8 @@ def row_of(
     memory = report.memory
     capacity = memory.gpu_total or analysis.card.capacity
     return Row(
-        run=printable(run)[:MAX_TEXT],
-        path=printable(path)[:1000],
+        run=shown_name(run),
+        path=shown_name(path, MAX_PATH),
         status="analysed",
         attempt=report.input.attempt,
         attempts=report.input.attempts,

@@ -13,7 +13,7 @@ import msgspec
 from postmortem.fleet.cache import Cache
 from postmortem.fleet.find import Target
 from postmortem.fleet.pool import run_all
-from postmortem.fleet.row import Row
+from postmortem.fleet.row import Row, shown_name
 from postmortem.fleet.work import Done
 from postmortem.scan import Lexicon
 
@@ -34,8 +34,21 @@ def rows_of(
     progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> Iterator[Row]:
-    """A row for each target that is a log, in the targets' order; of several with the same bytes the first stands for
-    all. `engine` is what analyses, where it is not this machine. What is done is in the cache also when the caller
+    """The rows of `done_of`."""
+    return (done.row for done in done_of(targets, lexicon, cache, workers, pack, progress, engine))
+
+
+def done_of(
+    targets: Iterable[Target],
+    lexicon: Lexicon,
+    cache: Cache,
+    workers: int,
+    pack: Path | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> Iterator[Done]:
+    """Each target that is a log with its row, in the targets' order; of several with the same bytes the first stands
+    for all. `engine` is what analyses, where it is not this machine. What is done is in the cache also when the caller
     stops half way."""
     first: dict[str, Target] = {}
     for done in _in_order(targets, cache, engine or partial(_local, lexicon=lexicon, workers=workers, pack=pack)):
@@ -47,8 +60,8 @@ def rows_of(
         if done.key is not None:
             stands = first.setdefault(done.key, done.target)
             if stands.path != done.target.path:  # below two folders that were given, two may have one name
-                row = msgspec.structs.replace(row, duplicate_of=stands.name)
-        yield row
+                row = msgspec.structs.replace(row, duplicate_of=shown_name(stands.name))
+        yield msgspec.structs.replace(done, row=row)
 
 
 def _local(targets: Sequence[Target], lexicon: Lexicon, workers: int, pack: Path | None) -> Iterator[Done]:

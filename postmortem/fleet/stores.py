@@ -161,7 +161,10 @@ class StoreRoot:
 
 def open_root(url: str) -> Place | StoreEntry:
     """The folder or the file at `url`. Raises IntakeError, in a line that names it without its secrets."""
-    shown = remote.without_secrets(url)
+    try:
+        shown = remote.without_secrets(url)
+    except ValueError:  # which is not shown: where its password ends cannot be told
+        raise IntakeError("not a URL that can be read; check its host and brackets") from None
     try:
         files, path = remote.file_system(url, use_listings_cache=False)
         if remote.is_web(url):

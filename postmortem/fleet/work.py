@@ -15,8 +15,9 @@ import msgspec
 
 from postmortem import pipeline
 from postmortem.fleet.find import Target
-from postmortem.fleet.row import Row, row_of
+from postmortem.fleet.row import MAX_PATH, Row, row_of, shown_name
 from postmortem.intake import Intake, IntakeError, Unreachable, is_url, jobdb, open_input, open_path
+from postmortem.intake.folders import LOG_NAMES
 from postmortem.model import JobDatabase
 from postmortem.reading import analysis_of, run_of
 from postmortem.report import build
@@ -102,15 +103,16 @@ def shown(path: str) -> str:
 def work(target: Target, lexicon: Lexicon, opened_by: Callable[[], Intake] | None = None) -> Done:
     """The row of `target`. Never raises but for what ends the process."""
     try:
+        before = _standing(target)
         opened = opened_by() if opened_by is not None else open_target(target)
         key = content_key(target, opened)
-        return Done(target, key, _row(target, opened, lexicon))
+        row = _row(target, opened, lexicon)
+        # what is written while it is read has a key of other bytes than its row
+        return Done(target, key if _standing(target) == before else None, row)
     except pipeline.NothingRecognised:
         # as sure as an analysis, so remembered like one; but its status is also the name's
         status = "error" if target.sure else "not_a_log"
-        return Done(
-            target, f"{key}-{status}", failed(target, status, "no line in it is one that a training program prints")
-        )
+        return Done(target, f"{key}-{status}", failed(target, status, NOTHING))
     except Unreachable as error:
         return Done(target, None, failed(target, "error", _why(error, target)), again=True)
     except IntakeError as error:
@@ -123,6 +125,18 @@ def work(target: Target, lexicon: Lexicon, opened_by: Callable[[], Intake] | Non
         return Done(target, None, failed(target, "error", f"internal error ({type(error).__name__}); please report it"))
 
 
+def _standing(target: Target) -> tuple[int, int] | None:
+    """Size and time of a run's newest log; None where there is none, or a store keeps it."""
+    if is_url(target.path):
+        return None
+    place = Path(target.path)
+    try:
+        found = (place / LOG_NAMES[0] if target.kind == "folder" else place).stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
 def _why(error: IntakeError, target: Target) -> str:
     """What the error says, without the path that the row has already; of a file in a folder its name is left."""
     path = printable(shown(target.path))[:300]
@@ -132,8 +146,8 @@ def _why(error: IntakeError, target: Target) -> str:
 def failed(target: Target, status: str, why: str) -> Row:
     """The row of a target that could not be analysed."""
     return Row(
-        run=printable(target.name)[:200],
-        path=printable(shown(target.path))[:1000],
+        run=shown_name(target.name),
+        path=shown_name(shown(target.path), MAX_PATH),
         status=status,
         error=printable(why)[:300],
         bytes=target.bytes,
@@ -176,7 +190,7 @@ def content_key(target: Target, opened: Intake) -> str:
     if target.kind == "folder":
         read = {name.rsplit("/", 1)[-1] for name in (log.name for log in opened.logs)}
         read |= {config.name for config in opened.configs}
-        entries = [one.rsplit(":", 3) for one in target.signature.split("|")]
+        entries = [one.rsplit(":", 4) for one in target.signature.split("|")]
         beside = [":".join(one[:3]) for one in entries if one[0] not in read]
         if any(one[0] == jobdb.NAME for one in entries):
             beside.append(Path(target.path).name)  # by which the UI's database knows the job
@@ -196,10 +210,17 @@ def _database(opened: Intake) -> JobDatabase | None:
     found = jobdb.find(opened.folder, climb=opened.keep is None) if opened.folder is not None else None
     if found is None:
         return None
-    state = found.stat()
-    return _read_database(str(found), state.st_size, state.st_mtime_ns)
+    return _read_database(str(found), tuple(_mark(f"{found}{end}") for end in ("", "-wal")))
+
+
+def _mark(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 @lru_cache(maxsize=4)
-def _read_database(path: str, size: int, mtime_ns: int) -> JobDatabase:
+def _read_database(path: str, marks: tuple[tuple[int, int] | None, ...]) -> JobDatabase:
     return jobdb.read(Path(path))

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import postmortem.fleet.run as run_module
+from postmortem.cli import main
+from postmortem.fleet.work import Done
 from tests.simulate import config, finished, head, training
 
 
@@ -100,3 +108,54 @@ def test_filters_that_let_nothing_through_are_named(tree: Path) -> None:
     done = batch(tree, "--include", "nothing*", "--since", "7d")
     assert done.returncode == 3
     assert "no run in it that --include and --since would let through" in done.stderr
+
+
+@pytest.mark.parametrize(("count", "status"), [(2, 130), (0, 130)])
+def test_ctrl_c_keeps_what_is_done_and_the_status_says_that_it_is_not_all(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], count: int, status: int
+) -> None:
+    whole = run_module.done_of
+
+    def stopped(*arguments: Any) -> Iterator[Done]:
+        yield from islice(whole(*arguments), count)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "done_of", stopped)
+    assert main.run(["batch", "--no-cache", "--workers", "1", "--format", "jsonl", str(tree)]) == status
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == count
+    assert ("interrupted: 2 runs" in told.err) == bool(count) and "no run" not in told.err
+
+
+def test_reports_of_runs_whose_names_are_no_text_are_linked(tree: Path, tmp_path: Path) -> None:
+    for name in (b"x\xff", b"x\xfe", "x\u200b".encode(), b"a\nb"):
+        (tree / "kim_1").rename(tree / os.fsdecode(name))
+        (tree / "kim_1").mkdir()
+        (tree / "kim_1" / "log.txt").write_bytes((tree / os.fsdecode(name) / "log.txt").read_bytes() + name + b"\n")
+    page = tmp_path / "fleet.html"
+    assert batch(tree, "--html", page).returncode == 0
+    assert len(set(re.findall(r'href="fleet_reports/(\w+)\.html"', page.read_text()))) == 7
+    assert len(list((tmp_path / "fleet_reports").iterdir())) == 7
+
+
+def test_nothing_let_through_is_not_said_of_the_folder(tree: Path) -> None:
+    done = batch(tree, "--since", "2999-01-01")
+    assert (done.returncode, "let through" in done.stderr, done.stdout) == (3, True, "")
+
+
+def test_a_url_that_is_none_is_one_clear_line() -> None:
+    done = batch("http://kim:geheim@[::1")
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (3, 1, "")
+    assert "not a URL that can be read" in done.stderr and "geheim" not in done.stderr
+
+
+def test_a_page_made_anew_leaves_no_report_of_an_earlier_one_beside_it(tree: Path, tmp_path: Path) -> None:
+    page, folder = tmp_path / "fleet.html", tmp_path / "fleet_reports"
+    assert batch(tree, "--no-redact", "--html", page).returncode == 0
+    before = {path.name: path.read_text() for path in folder.iterdir()}
+    (folder / "notes.html").write_text("the user's own")
+    assert len(before) == 3 and all("kim" in text for text in before.values())
+    assert batch(tree, "--where", "run == 'kim_2'", "--html", page).returncode == 0
+    now = {path.name: path.read_text() for path in folder.iterdir()}
+    assert len(now) == 2 and now.pop("notes.html")
+    assert now.keys() < before.keys() and not any("kim" in text for text in now.values())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from postmortem.fleet import places
 from postmortem.fleet.find import find
 from postmortem.intake import IntakeError
 
@@ -76,3 +77,69 @@ def test_a_changed_file_changes_the_signature(tmp_path: Path) -> None:
 def test_a_root_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(IntakeError, match="no such file"):
         list(find([tmp_path / "none"]))
+
+
+class Listed:  # as `places.Entry`
+    """An entry of a listing on Windows: it says size and time, and not which file it is."""
+
+    def __init__(self, entry: places.Entry) -> None:
+        self._entry = entry
+        self.name, self.path = entry.name, entry.path
+        self.is_dir, self.is_file = entry.is_dir, entry.is_file
+
+    def stat(self) -> os.stat_result:
+        found = list(os.stat(self.path))  # noqa: PTH116
+        found[1] = found[2] = 0  # st_ino, st_dev
+        return os.stat_result(found)
+
+
+def test_a_listing_that_does_not_tell_files_apart_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.log").write_text("x")
+    (tmp_path / "b.log").write_text("y")
+    os.link(tmp_path / "b.log", tmp_path / "c.log")
+    listed = places.LocalPlace.entries
+    monkeypatch.setattr(places.LocalPlace, "entries", lambda place: [Listed(entry) for entry in listed(place)])
+    assert names(tmp_path) == ["a.log", "b.log"]
+
+
+def test_a_checkpoint_that_goes_while_it_is_listed_costs_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(tmp_path / "job")
+    gone = folder / "job_000000250.safetensors"
+    gone.write_bytes(b"x")
+    listed = places.LocalPlace.entries
+
+    def late(place: places.LocalPlace) -> list[places.Entry]:
+        entries = list(listed(place))
+        for entry in entries:
+            entry.is_file()
+        if Path(place.path) == folder:
+            gone.unlink()
+        return entries
+
+    monkeypatch.setattr(places.LocalPlace, "entries", late)
+    assert names(tmp_path) == ["job"]
+
+
+def test_the_same_size_and_time_with_other_bytes_is_another_signature(tmp_path: Path) -> None:
+    log = run(tmp_path / "job", "one") / "log.txt"
+    before, (first,) = log.stat(), find([tmp_path])
+    log.write_text("two")
+    os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+    (second,) = find([tmp_path])
+    assert second.signature != first.signature
+
+
+def test_what_the_database_has_in_its_write_ahead_log_alone_is_seen(tmp_path: Path) -> None:
+    run(tmp_path / "output" / "job")
+    (tmp_path / "aitk_db.db").write_bytes(b"x")
+    (before,) = find([tmp_path])
+    (tmp_path / "aitk_db.db-wal").write_bytes(b"more")
+    (after,) = find([tmp_path])
+    assert after.signature != before.signature
+
+
+def test_a_deep_tree_is_walked_to_its_end(tmp_path: Path) -> None:
+    run(tmp_path.joinpath(*["d"] * 120))
+    assert names(tmp_path) == ["/".join(["d"] * 120)]

@@ -201,7 +201,7 @@ def test_each_failed_run_opens_its_report(tmp_path: Path, lexicon: Lexicon, know
     log.parent.mkdir()
     log.write_text(head(config(train__gradient_checkpointing=False), name="geheim") + training(400, {0, 1, 2, 3}))
     rows = [fine(0), dead(1, path=str(log)), dead(2, path=str(log), duplicate_of="dead_1"), dead(3, path="/gone.log")]
-    asked = reports.wanted(rows, tmp_path, "en", redact=True)
+    asked = reports.wanted(rows, [row.path for row in rows], tmp_path, "en", redact=True)
     assert list(asked) == [1, 3]
     names = reports.write_all(list(asked.values()), lexicon, 1, None)
     assert names[1] is None and names[0] is not None
@@ -226,3 +226,10 @@ def test_reports_are_the_same_whoever_writes_them(tmp_path: Path, lexicon: Lexic
         names = reports.write_all(asked, lexicon, workers, None)
         written.append([(folder / str(name)).read_text() for name in names])
     assert written[0] == written[1] and len(set(written[0])) == 20
+
+
+def test_a_report_that_cannot_be_made_any_more_leaves_no_old_one(tmp_path: Path, lexicon: Lexicon) -> None:
+    (one,) = reports.wanted([dead(1)], [str(tmp_path / "gone.log")], tmp_path, "en", redact=True).values()
+    (tmp_path / f"{one.stem}.html").write_text("of an earlier page")
+    assert reports.write_all([one], lexicon, 1, None) == [None]
+    assert list(tmp_path.iterdir()) == []

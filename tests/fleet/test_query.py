@@ -80,3 +80,23 @@ def test_no_cell_of_the_csv_is_a_formula() -> None:
 def test_every_column_has_a_type() -> None:
     assert columns()["step"] == "Int64" and columns()["class"] == "string" and columns()["hours"] == "Float64"
     assert frame(ROWS).dtypes["batch_size"] == "Int64"
+
+
+@pytest.mark.parametrize("expression", ["1", "True", "'a'", "[]", "- batch_size", "batch_size > 1 or True", "1 == 1"])
+def test_what_filters_nothing_is_said_before_any_log_is_read(expression: str) -> None:
+    with pytest.raises(BadExpression, match="comparison"):
+        checked(expression, list(columns()))
+
+
+def test_lines_comments_and_pandas_own_signs_change_nothing() -> None:
+    table = frame([Row(run="a`b @c\u2028d", path="a", status="analysed", batch_size=2), *ROWS])
+    assert list(where(table, "run == 'a`b @c\u2028d'")["path"]) == ["a"]
+    assert list(where(table, "(batch_size > 1\n and status == 'analysed') # both")["path"]) == ["a", "a"]
+
+
+def test_a_deep_expression_is_one_clear_error() -> None:
+    for deep in ("-" * 1900 + "1 < batch_size", "not " * 490 + "batch_size > 1"):
+        try:
+            where(frame(ROWS), deep)
+        except BadExpression as error:
+            assert "deep" in str(error) or "not an expression" in str(error)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,7 @@ from postmortem.fleet.find import Target, find
 from postmortem.fleet.row import Row
 from postmortem.fleet.run import rows_of
 from postmortem.fleet.work import Done, work
+from postmortem.intake import Intake, open_path
 from postmortem.report import json_
 from postmortem.scan import Lexicon
 from tests.simulate import config, finished, head, training
@@ -84,7 +89,7 @@ def test_a_log_written_just_now_is_not_remembered(tree: Path, lexicon: Lexicon, 
 
 def test_a_damaged_cache_is_made_anew(tree: Path, lexicon: Lexicon, tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "fleet-2-v.db").write_bytes(b"no database" * 1000)
+    (tmp_path / "cache" / "fleet-3-v.db").write_bytes(b"no database" * 1000)
     assert rows(tree, lexicon, Cache("v", tmp_path / "cache")) == rows(tree, lexicon, Cache("v", None))
 
 
@@ -169,3 +174,117 @@ def test_a_folder_that_a_database_knows_by_name_is_no_copy(tmp_path: Path, lexic
         (tmp_path / "output" / name / "log.txt").write_text(SPIKE)
     found = rows(tmp_path / "output", lexicon, Cache("v", None))
     assert [row.duplicate_of for row in found] == [None, None]
+
+
+def test_names_that_are_no_text_are_analysed_kept_and_told_apart(
+    tmp_path: Path, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postmortem.fleet.cache.RACY_S", -1e9)
+    root = tmp_path / "runs"
+    for number, name in enumerate([b"x\xff", b"x\xfe", b"\xed\xa0\x80", "\u200b".encode(), b"a\nb\x1b[31m"]):
+        folder = Path(os.fsdecode(os.path.join(os.fsencode(root), name)))  # noqa: PTH118
+        folder.mkdir(parents=True)
+        (folder / "log.txt").write_text(SPIKE + f"{number}\n")
+        (folder / os.fsdecode(b"x\xff.safetensors")).write_bytes(b"x")
+    first = rows(root, lexicon, Cache("v", tmp_path / "cache"))
+    assert len({row.run for row in first}) == 5 and all(row.run.isprintable() and row.run for row in first)
+    assert {row.run for row in first} >= {r"x\xff", r"x\xfe", r"\xed\xa0\x80", "a b"}
+    cache = Cache("v", tmp_path / "cache")
+    assert all(cache.get(target) is not None for target in find([root]))
+    assert rows(root, lexicon, cache) == first
+
+
+def test_a_flipped_bit_in_the_cache_is_no_verdict(
+    tree: Path, lexicon: Lexicon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postmortem.fleet.cache.RACY_S", -1e9)
+    first = rows(tree, lexicon, Cache("v", tmp_path / "cache"))
+    (file,) = (tmp_path / "cache").glob("*.db")
+    with closing(sqlite3.connect(file)) as base:
+        base.execute("UPDATE rows SET row = CAST(replace(CAST(row AS TEXT), 'gpu_oom', 'cpu_oom') AS BLOB)")
+        base.commit()
+    assert rows(tree, lexicon, Cache("v", tmp_path / "cache")) == first
+
+
+def test_a_cache_damaged_inside_is_made_anew(
+    tree: Path, lexicon: Lexicon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postmortem.fleet.cache.RACY_S", -1e9)
+    first = rows(tree, lexicon, Cache("v", tmp_path / "cache"))
+    (file,) = (tmp_path / "cache").glob("*.db")
+    content = file.read_bytes()
+    file.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
+    assert rows(tree, lexicon, Cache("v", tmp_path / "cache")) == first
+    rows(tree, lexicon, Cache("v", tmp_path / "cache"))
+    again = Cache("v", tmp_path / "cache")
+    assert all(again.get(target) is not None for target in find([tree]) if target.name.startswith("run"))
+
+
+def test_a_cache_in_use_is_left_to_the_one_that_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Cache("v", tmp_path).close()
+    (file,) = tmp_path.glob("*.db")
+    before = file.stat().st_ino
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda path, **_: connect(path, timeout=0, isolation_level=None))
+    with closing(connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        Cache("v", tmp_path).close()
+    assert file.stat().st_ino == before
+
+
+def test_a_log_that_grows_while_it_is_read_is_not_remembered(tmp_path: Path, lexicon: Lexicon) -> None:
+    (tmp_path / "a.log").write_text(SPIKE)
+    (target,) = find([tmp_path])
+
+    def grown() -> Intake:
+        opened = open_path(tmp_path / "a.log")
+        with (tmp_path / "a.log").open("a") as log:
+            log.write("more\n")
+        return opened
+
+    assert work(target, lexicon, grown).key is None
+    assert work(target, lexicon).key is not None
+
+
+def test_copies_below_two_roots_under_one_name_count_once(tmp_path: Path, lexicon: Lexicon) -> None:
+    for root in ("a", "b"):
+        (tmp_path / root).mkdir()
+        (tmp_path / root / "run.log").write_text(SPIKE)
+    found = list(rows_of(find([tmp_path / "a", tmp_path / "b"]), lexicon, Cache("v", None), 1))
+    assert [row.duplicate_of for row in found] == [None, "run.log"]
+
+
+def test_runs_alike_but_for_their_row_in_the_database_are_two(tmp_path: Path, lexicon: Lexicon) -> None:
+    for name in ("a", "b"):
+        folder = tmp_path / "output" / name
+        folder.mkdir(parents=True)
+        (folder / "log.txt").write_text(SPIKE)
+        os.utime(folder / "log.txt", (1e9, 1e9))
+    keys = {work(target, lexicon).key for target in find([tmp_path])}
+    assert len(keys) == 1
+    (tmp_path / "aitk_db.db").write_bytes(b"x")
+    assert len({work(target, lexicon).key for target in find([tmp_path])}) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_workers_end_with_a_batch_that_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "batch.py"
+    script.write_text(
+        "import os, signal\n"
+        "from postmortem.fleet import pool\n"
+        "if __name__ == '__main__':\n"
+        "    executor = pool.Pool(1)._executor\n"
+        "    print(executor.submit(os.getpid).result(), flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    # the worker holds the other end of the pipe: it is at its end once the worker has gone
+    told = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=60, check=False)
+    assert told.returncode == -signal.SIGKILL and int(told.stdout) > 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals of POSIX")
+def test_ctrl_c_waits_while_workers_are_started() -> None:
+    with pytest.raises(KeyboardInterrupt), pool.undisturbed():
+        signal.raise_signal(signal.SIGINT)
+        started = True
+    assert started

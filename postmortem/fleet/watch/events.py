@@ -67,10 +67,11 @@ def for_hook(event: Event, run: Path, reports: list[Path]) -> dict[str, str]:
     fields = ("outcome", "kind", "resource", "class", "phase", "step", "attempt", "job", "headline", "first_fix")
     values = msgspec.to_builtins(event)
     told = {name: "" if values[name] is None else str(values[name]) for name in fields}
-    by_suffix = {path.suffix.removeprefix("."): str(path) for path in reports}
+    # absolute: a run called `-x` is no option, and a command may change its folder
+    by_suffix = {path.suffix.removeprefix("."): str(path.absolute()) for path in reports}
     return {
         **told,
-        "run": str(run),
+        "run": str(run.absolute()),
         "report": by_suffix.get("md", ""),
         "report_html": by_suffix.get("html", ""),
     }

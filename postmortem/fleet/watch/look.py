@@ -95,11 +95,13 @@ def hint_of(attempt: Attempt) -> Hint:
 def process_of(folder: Path) -> Process:
     """Whether the process that the UI wrote down in `pid.txt` lives."""
     try:
-        with (folder / "pid.txt").open("rb") as file:
-            written = file.read(20).strip()
+        # a pipe of that name would wait for a writer for ever
+        with open(folder / "pid.txt", "rb", opener=_at_once) as file:
+            written = file.read(20)
             since = os.fstat(file.fileno()).st_mtime
     except OSError:
         return Process.UNKNOWN
+    written = (written or b"").strip()
     if not written.isdigit() or not 1 < int(written) <= MAX_PID or os.name != "posix":
         return Process.UNKNOWN  # on Windows, signal 0 is no question but Ctrl-C
     pid = int(written)
@@ -110,6 +112,14 @@ def process_of(folder: Path) -> Process:
     except OSError:
         pass  # another user's: it is there
     return _training(pid, since)
+
+
+def _at_once(path: str, flags: int) -> int:
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("no file")
+    return handle
 
 
 def _training(pid: int, since: float) -> Process:

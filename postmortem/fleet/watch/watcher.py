@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -134,7 +135,7 @@ class Watcher:
             settled = run.log is not None and run.settled == run.log.mark
             old = settled and now - run.still_since > OLD_S and len(self._entries) > MANY
             if not old or index % OLD_EVERY == self._turn or run.retry_at is not None:
-                self._look(entry, self._world.now())
+                self._looked(entry)
         self._hooks.poll(self._world.now())
         if now >= self._save_at:
             self._memory.save()
@@ -173,6 +174,17 @@ class Watcher:
                 self._parents.append(entry.path.parent)
         del self._parents[MAX_PARENTS:]
         self._tried -= self._known
+
+    def _looked(self, entry: Entry) -> None:
+        try:
+            self._look(entry, self._world.now())
+        except BrokenPipeError:  # nobody reads our events any more
+            raise
+        except Exception as error:  # one bad run must not stop the others
+            if os.environ.get("POSTMORTEM_DEBUG"):
+                raise
+            self._keeper.trouble(entry, "internal", type(error).__name__)
+            entry.run.settle()
 
     def _look(self, entry: Entry, now: float) -> None:
         run = entry.run

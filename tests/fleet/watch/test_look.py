@@ -91,6 +91,12 @@ def test_no_pid_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_under_the_name_of_the_pid_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pid.txt")
+    assert look.process_of(tmp_path) is Process.UNKNOWN
+
+
 def test_a_process_lives_is_a_corpse_is_gone_or_is_another(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     (tmp_path / "pid.txt").write_text(str(process.pid))
