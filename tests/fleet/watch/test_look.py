@@ -98,7 +98,10 @@ def test_a_pipe_under_the_name_of_the_pid_is_not_waited_for(tmp_path: Path) -> N
 
 
 def test_a_process_lives_is_a_corpse_is_gone_or_is_another(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    code = "print(flush=True); input()"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()  # before that it may still be the process that started it
     (tmp_path / "pid.txt").write_text(str(process.pid))
     assert look.process_of(tmp_path) is Process.ALIVE
     # the number was written down long before this process began
