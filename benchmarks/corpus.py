@@ -192,11 +192,11 @@ _BROKEN = (
 
 def _tar(content: bytes) -> bytes:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz", compresslevel=1) as tar:
+    with tarfile.open(fileobj=out, mode="w") as tar:
         entry = tarfile.TarInfo("job/log.txt")
         entry.size = len(content)
         tar.addfile(entry, io.BytesIO(content))
-    return out.getvalue()
+    return gzip.compress(out.getvalue(), 1, mtime=0)  # tarfile would write the time of day into the header
 
 
 def _zip(content: bytes) -> bytes:

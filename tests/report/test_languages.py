@@ -108,6 +108,9 @@ def used(key: str) -> bool:
     whole_keys, made, words = templates()
     if key in whole_keys or (key.endswith((".one", ".many")) and used(key.rpartition(".")[0])):
         return True
+    family, _, member = key.rpartition(".")
+    if family in whole_keys and _known(member, words):
+        return True
     for expression in made:
         found = expression.fullmatch(key)
         if found and all(_known(part, words) for group in found.groups() for part in re.findall(r"\w+", group)):
