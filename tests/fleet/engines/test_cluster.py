@@ -91,7 +91,7 @@ def test_a_run_that_kills_its_worker_is_a_row_and_stops_nothing(
         found = {row.run: row for row in rows(tree, lexicon, cluster.rows)}
     finally:
         cluster._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 3))
-    assert found["run_3"].error == "the workers that read it were killed (out of memory, perhaps)"
+    assert found["run_3"].error == "the workers that read it were killed (too little memory, perhaps)"
     others = [row for row in rows(tree, lexicon) if row.run != "run_3"]
     assert [row for row in found.values() if row.run != "run_3"] == others
 
