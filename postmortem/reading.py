@@ -58,7 +58,14 @@ def run_of(
     return pipeline.analyse_run(opened.source, sources(opened), opened.configs, lexicon, beside)
 
 
-def analyses_of(opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None) -> tuple[pipeline.Analysis, ...]:
-    """An analysis of every attempt. Raises as `pipeline.analyse_each`, and OSError."""
-    beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), database, history())
-    return pipeline.analyse_each(opened.source, sources(opened), opened.configs, lexicon, beside)
+def analyses_of(
+    opened: Intake,
+    lexicon: Lexicon,
+    *,
+    config: ConfigText | None = None,
+    told: Callable[[int], None] | None = None,
+) -> tuple[pipeline.Analysis, ...]:
+    """An analysis of every attempt; `told` as in `sources`. Raises as `pipeline.analyse_each`, and OSError."""
+    configs = [*([config] if config is not None else []), *opened.configs]
+    beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), opened.database(), history())
+    return pipeline.analyse_each(opened.source, sources(opened, told), configs, lexicon, beside)

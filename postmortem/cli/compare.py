@@ -127,16 +127,14 @@ def _matching(every: tuple[Analysis, ...]) -> Analysis:
 def _read(path: str, config: Path | None, lexicon: Lexicon) -> tuple[Analysis, ...]:
     from postmortem import pipeline
     from postmortem.intake.sources import printable_name
-    from postmortem.knowledge.load import history
+    from postmortem.reading import analyses_of
 
     opened = inputs.open_input(path)
-    configs = [*([inputs.named_config(config)] if config is not None else []), *opened.configs]
-    beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), opened.database(), history())
+    named = inputs.named_config(config) if config is not None else None
     shown = printable_name(path)
     try:
         with progress.reading(opened.logs) as told:
-            logs = [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs]
-            return pipeline.analyse_each(opened.source, logs, configs, lexicon, beside)
+            return analyses_of(opened, lexicon, config=named, told=told)
     except pipeline.NothingRecognised:
         raise inputs.nothing_recognised(shown) from None
     except OSError as error:

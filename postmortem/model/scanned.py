@@ -145,4 +145,3 @@ class ScanResult(msgspec.Struct, frozen=True):
     warnings: tuple[Notice, ...] = ()
     last_text: LogText = LogText("")
     last_stamp: Stamp | None = None
-    excerpts: Mapping[int, LogText] = msgspec.field(default_factory=dict)

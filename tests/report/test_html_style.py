@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from postmortem.report import html
+from postmortem.report.shell import styled
 
-STYLE = (Path(html.__file__).parent / "style.css").read_text(encoding="utf-8")
+STYLE = styled((Path(html.__file__).parent / "style.css").read_text(encoding="utf-8"))
 TEXT = (
     *(("ink", "paper"), ("ink", "wash"), ("soft", "paper"), ("soft", "wash"), ("soft", "accent-wash")),
     *(

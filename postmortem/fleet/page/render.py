@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -20,6 +18,7 @@ from postmortem.fleet.facts import MIN_OTHERS, MIN_RUNS
 from postmortem.fleet.groups import FixTotal, Group, Rank
 from postmortem.fleet.page import pictures, table
 from postmortem.fleet.row import MEMORY, Row
+from postmortem.report import shell
 from postmortem.report.texts import Texts
 from postmortem.text import printable
 
@@ -44,7 +43,7 @@ class Page(msgspec.Struct, frozen=True):
 
 def render(page: Page, texts: Texts) -> str:
     """The page as HTML."""
-    style, script = _text("style.css"), _text("table.js")
+    style, script = shell.styled(_text("style.css")), _text("table.js")
     context = {
         "page": page,
         "view": _view(page, texts),
@@ -58,8 +57,7 @@ def render(page: Page, texts: Texts) -> str:
         # ours, and not of any log: they are the files beside this one
         "style": Markup(style),  # noqa: S704
         "script": Markup(script),  # noqa: S704
-        "policy": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "base-uri 'none'; form-action 'none'",
+        "policy": shell.policy(style, script),
     }
     return _environment().get_template("page.html.j2").render(context)
 
@@ -119,11 +117,6 @@ def _say(texts: Texts) -> Callable[..., str]:
 
 def _link(name: str | None) -> str | None:
     return quote(name) if name is not None else None
-
-
-def _hash(content: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
 
 
 def _text(name: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 
 import jinja2
 from markupsafe import Markup
 
 from postmortem.report import encode_html as encode
-from postmortem.report import outlook, summary
+from postmortem.report import outlook, shell, summary
 from postmortem.report.document import Report
 from postmortem.report.excerpt import Excerpt
 from postmortem.report.html import parts, picture_memory, picture_phases, picture_steps
@@ -28,6 +26,7 @@ LOG = LogText("log")
 def render(report: Report, texts: Texts, excerpt: Excerpt | None = None) -> str:
     """The report as one HTML file; without an `excerpt`, the lines of evidence stand by themselves."""
     proof = Proof(report, excerpt)
+    style, script = shell.styled(_asset("style.css")), _asset("copy.js")
     settings = parts.config(report)
     need = picture_memory.forecast(report, texts) if parts.about_the_card(report) else None
     return (
@@ -53,23 +52,13 @@ def render(report: Report, texts: Texts, excerpt: Excerpt | None = None) -> str:
             steps=picture_steps.steps(report, texts),
             shapes=shapes(report),
             guides=parts.guides(report),
-            policy=_policy(),
-            style=Markup(_asset("style.css")),  # noqa: S704 (our own file)
-            script=Markup(_asset("copy.js")),  # noqa: S704
+            policy=shell.policy(style, script),
+            style=Markup(style),  # noqa: S704 (our own file)
+            script=Markup(script),  # noqa: S704
         )
         .rstrip("\n")
         + "\n"
     )
-
-
-def _policy() -> str:
-    """Nothing may be loaded, run or sent, but the one style and the one script that the page holds."""
-    style, script = _hash(_asset("style.css")), _hash(_asset("copy.js"))
-    return f"default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @cache
