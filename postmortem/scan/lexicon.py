@@ -71,6 +71,19 @@ class Lexicon:
             names.append(tuple(f"{name}_{index}" for name in ("n", "total", "elapsed", "postfix")))
         return re.compile("|".join(parts).encode()), tuple(names)
 
+    def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
+        """Where an anchor stands in `joined`, and the entries that it may belong to (a carrier's: none)."""
+        hits: list[tuple[int, tuple[Compiled, ...]]] = []
+        words: dict[bytes, tuple[Compiled, ...]] = dict.fromkeys(self.carrier_anchors, ())
+        words.update((anchor, tuple(entries)) for anchor, entries in self.anchored.items())
+        for word, entries in words.items():
+            at = joined.find(word)
+            while at != -1:
+                hits.append((at, entries))
+                at = joined.find(word, at + 1)
+        hits.sort(key=lambda hit: hit[0])
+        return hits
+
     def peel_prefix(self, text: str) -> str:
         """`text` without the decorations (timestamps, ranks, container names) in front of it."""
         for _ in range(4):
