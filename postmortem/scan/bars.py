@@ -26,12 +26,14 @@ _TORN = re.compile(r" {1,3}\d{1,3}%")
 MAX_RANGES = 4096
 MAX_SAMPLES = 512
 """Draws kept of one span, to measure between."""
-RECENT = 16
+RECENT = 8
 """Draws before a span's end that are kept all: what came before an event is looked at closest."""
 _DENSE = 64
-_FARTHEST = 64
+_FARTHEST = 4096
 _Sample = tuple[int, int, bytes, int, bytes]
 """Which draw of its bar, count, elapsed, line, description."""
+_Row = tuple[int, "Run", int]
+"""The same, not yet read: which draw, and the row of a run."""
 
 
 def seconds(clock: bytes) -> float:
@@ -96,7 +98,7 @@ class Fold:
         self._draws = 0
         self._unproven: list[tuple[int, int]] = []
         self._samples: list[_Sample] = []
-        self._recent: deque[_Sample] = deque(maxlen=RECENT)
+        self._recent: deque[_Sample | _Row] = deque(maxlen=RECENT)
         self._first_raw = b""
         self._sparse = 1
 
@@ -160,20 +162,14 @@ class Fold:
         count = len(told.rows)
         if not count:
             return
-        first_draw = self._life
-
-        def sample(index: int) -> _Sample:
-            row = int(told.rows[index])
-            return first_draw + index, run.count(row), run.elapsed(row), run.place(row)[0], run.name(row)
-
-        self._recent.extend(sample(index) for index in range(max(0, count - RECENT), count))
-        while True:
-            self._life += -self._life % self._stride()
-            if self._life >= first_draw + count:
-                break
-            self._sample(sample(self._life - first_draw))
-            self._life += 1
-        self._life = first_draw + count
+        start, end = self._life, self._life + count
+        self._recent.extend(
+            (start + index, run, int(told.rows[index])) for index in range(max(0, count - RECENT), count)
+        )
+        while (due := self._life + -self._life % self._stride()) < end:
+            self._sample((due, *run.sample(int(told.rows[due - start]))))
+            self._life = due + 1
+        self._life = end
         self._draws += count
         row = int(told.rows[-1])
         self.n, self._elapsed, self._postfix = run.count(row), run.elapsed(row), run.postfix(row)
@@ -217,8 +213,8 @@ class Fold:
         if not self._draws or self.n is None:
             return None
         closest = self._recent[0][0] if self._recent else 0
-        kept = [*(sample for sample in self._samples if sample[0] < closest), *self._recent]
-        samples = [sample[1:] for sample in kept]
+        samples = [sample[1:] for sample in self._samples if sample[0] < closest]
+        samples += [kept[1:] if len(kept) == 5 else kept[1].sample(kept[2]) for kept in self._recent]
         end = (self.n, self._elapsed, self._last[0], self.raw)
         if samples[-1] != end:
             samples.append(end)

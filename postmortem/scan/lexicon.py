@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -86,19 +85,6 @@ class Lexicon:
             names.append(tuple(f"{name}_{index}" for name in ("n", "total", "elapsed", "postfix")))
         return re.compile("|".join(parts).encode()), tuple(names)
 
-    def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
-        """Where an anchor stands in `joined`, and the entries that it may belong to (a carrier's: none)."""
-        hits: list[tuple[int, tuple[Compiled, ...]]] = []
-        words: dict[bytes, tuple[Compiled, ...]] = dict.fromkeys(self.carrier_anchors, ())
-        words.update((anchor, tuple(entries)) for anchor, entries in self.anchored.items())
-        for word, entries in words.items():
-            at = joined.find(word)
-            while at != -1:
-                hits.append((at, entries))
-                at = joined.find(word, at + 1)
-        hits.sort(key=lambda hit: hit[0])
-        return hits
-
     def peel_prefix(self, text: str) -> str:
         """`text` without the decorations (timestamps, ranks, container names) in front of it."""
         for _ in range(4):
@@ -118,14 +104,6 @@ class Lexicon:
     @cached_property
     def _any_prefix(self) -> Any:
         return expression(any_prefix(item.pattern for item in self.prefixes))
-
-
-def hits(lexicon: Lexicon, joined: bytes, starts: list[int]) -> dict[int, set[Compiled]]:
-    """Which segments of `joined` (starting at `starts`) hold an anchor, and the entries that it may belong to."""
-    found: dict[int, set[Compiled]] = {}
-    for at, entries in lexicon.found(joined):
-        found.setdefault(bisect_right(starts, at) - 1, set()).update(entries)
-    return found
 
 
 def ordered(entries: Iterable[Compiled]) -> list[Compiled]:

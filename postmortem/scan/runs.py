@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from postmortem.scan.segments import RETURN, Draw
 
 Counts = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
 MIN_ROWS = 12
 """Fewer rows than this are read one by one."""
 _TABLE = 64 * 1024
@@ -27,42 +28,66 @@ _TABLE = 64 * 1024
 _KEPT = 8
 _FEW = 64
 _WORD = 8
-_NINE = bytes(48 if 48 <= code <= 57 else code for code in range(256))
-"""All digits the same."""
+_DIGITS = bytes(range(48, 58))
+_NINE = bytes.maketrans(_DIGITS + bytes(range(0x80, 0x90)), b"9" * 10 + b"\x8f" * 16)
+"""What may differ made the same: digits, and the last byte of a block of the meter."""
+_BASE = bytes.maketrans(_DIGITS, b"0" * 10)
+_SPAN = bytes(9 if code in _DIGITS else 0 for code in range(256))
+_BLOCK = re.compile(rb"\xe2\x96[\x80-\x8f]")
+"""A block of the meter, of which the last grows by eighths."""
 
 
 class Form:
-    """What the rows of a table have in common: which columns hold what, and which digits may differ."""
+    """What the rows of a table have in common: which columns hold what, and which bytes may differ, how far."""
 
     def __init__(self, row: bytes, head: int, stamped: int, spans: Sequence[tuple[int, int]]) -> None:
         self.width = len(row)
         self.name = (0, head)
+        self.stamped = stamped > 0
         self.n, self.total, self.elapsed, self.postfix = spans
-        codes = np.frombuffer(row, np.uint8)
-        digits = (codes >= 48) & (codes <= 57)
-        digits[stamped:head] = False
-        digits[self.total[0] : self.total[1]] = False
-        self.digits = digits
-        rows = max(1, _TABLE // self.width)
-        self.base = np.tile(np.where(digits, 48, codes).astype(np.uint8), rows)
-        self.span = np.tile(np.where(digits, 9, 0).astype(np.uint8), rows)
+        base, span = bytearray(row.translate(_BASE)), bytearray(row.translate(_SPAN))
+        for first, last in ((stamped, head), self.total):
+            base[first:last] = row[first:last]
+            span[first:last] = bytes(last - first)
+        self._digits = bytes(span)
+        for block in _BLOCK.finditer(row, head, self.n[0]):
+            base[block.end() - 1], span[block.end() - 1] = 0x80, 0x0F
+        self.base = np.frombuffer(base, np.uint8)
+        self.span = np.frombuffer(span, np.uint8)
 
-    def columns(self, part: tuple[int, int]) -> list[tuple[int, int]]:
-        """(column, mask) of the words of eight bytes that cover the digits of a part of the row."""
-        words: list[tuple[int, int]] = []
-        at, last = part
-        while at < last:
-            if not self.digits[at]:
-                at += 1
-                continue
-            column = max(0, min(at, self.width - _WORD))
-            mask = 0
-            for index in range(_WORD):
-                if at <= column + index < last and self.digits[column + index]:
-                    mask |= 0xFF << (8 * index)
-            words.append((column, mask))
-            at = column + _WORD
-        return words
+    @cached_property
+    def tables(self) -> tuple[Bytes, Bytes]:
+        """Base and span for as many rows as are compared at once."""
+        rows = max(1, _TABLE // self.width)
+        return np.tile(self.base, rows), np.tile(self.span, rows)
+
+    @cached_property
+    def postfix_words(self) -> tuple[tuple[int, int], ...]:
+        """The words that cover the postfix's digits; see `_words`."""
+        return _words(self._digits, *self.postfix)
+
+    @cached_property
+    def elapsed_words(self) -> tuple[tuple[int, int], ...]:
+        """The same for the bar's clock."""
+        return _words(self._digits, *self.elapsed)
+
+
+@lru_cache(maxsize=64)
+def _words(digits: bytes, at: int, last: int) -> tuple[tuple[int, int], ...]:
+    """(column, mask) of the words of eight bytes that cover the `digits` from column `at` to before `last`."""
+    words: list[tuple[int, int]] = []
+    while at < last:
+        if not digits[at]:
+            at += 1
+            continue
+        column = max(0, min(at, len(digits) - _WORD))
+        mask = 0
+        for index in range(_WORD):
+            if at <= column + index < last and digits[column + index]:
+                mask |= 0xFF << (8 * index)
+        words.append((column, mask))
+        at = column + _WORD
+    return tuple(words)
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -83,6 +108,7 @@ class Run:
         self.stop = at + rows * form.width
         self._block, self._at, self._form = block, at, form
         self._line, self._offset, self._end = place
+        self._name = self.name(0)
 
     def draw(self, row: int) -> Draw:
         """One of the draws, as the cutter gives it."""
@@ -107,6 +133,14 @@ class Run:
         behind = row * self._form.width
         return self._line + row * self.feeds, self._offset + behind, self._end + behind
 
+    def sample(self, row: int) -> tuple[int, bytes, int, bytes]:
+        """(count, elapsed, line, description) of a row."""
+        form = self._form
+        start = self._at + row * form.width
+        first, last = form.elapsed
+        name = self._name if not form.stamped else self.name(row)
+        return self.count(row), self._block[start + first : start + last], self._line + row * self.feeds, name
+
     def count(self, row: int) -> int:
         """The count in a row."""
         return int(self._counts[row + 1])
@@ -124,10 +158,10 @@ class Run:
         """
         part = slice(first + 1, last + 1)
         n, before = self._counts[part], self._counts[first:last]
-        changed = self._changed(self._form.postfix)[first:last]
+        changed = self._changed(self._form.postfix_words)[first:last]
         rows: range | Counts = range(first, last)
         if twin is not None:
-            same = (n == before) & ~changed & ~self._changed(self._form.elapsed)[first:last]
+            same = (n == before) & ~changed & ~self._changed(self._form.elapsed_words)[first:last]
             twins = _second(same, twin)
             twin = bool(twins[-1])
             own = np.flatnonzero(~twins)
@@ -170,13 +204,13 @@ class Run:
         falls: list[int] = np.flatnonzero(self._counts[1:] < self._counts[:-1]).tolist()
         return falls
 
-    def _changed(self, part: tuple[int, int]) -> Flags:
-        """Whether a part of a row differs from that of the row before it."""
+    def _changed(self, words: Sequence[tuple[int, int]]) -> Flags:
+        """Whether what the words cover differs in a row from the row before it."""
         changed = np.zeros(self.rows, np.bool_)
         width = self._form.width
-        for column, mask in self._form.columns(part):
-            words = np.ndarray((self.rows + 1,), "<u8", self._block, self._at - width + column, (width,))
-            changed |= ((words[1:] ^ words[:-1]) & np.uint64(mask)) != 0
+        for column, mask in words:
+            found = np.ndarray((self.rows + 1,), "<u8", self._block, self._at - width + column, (width,))
+            changed |= ((found[1:] ^ found[:-1]) & np.uint64(mask)) != 0
         return changed
 
 
@@ -226,20 +260,23 @@ class Runs:
 
     def _alike(self, block: bytes, at: int, rows: int, form: Form) -> int:
         """How many of the rows at `at` are of the form."""
-        codes = np.frombuffer(block, np.uint8)
         width = form.width
-        known, step = 0, _FEW
+        codes = np.frombuffer(block, np.uint8, rows * width, at)
+        few = min(rows, _FEW)
+        wrong = np.subtract(codes[: few * width].reshape(few, width), form.base) > form.span
+        first = int(wrong.argmax())
+        if wrong.flat[first]:
+            return first // width
+        known = few
         while known < rows:
-            count = min(step, rows - known, len(form.base) // width)
-            size = count * width
-            begin = at + known * width
-            difference = np.subtract(codes[begin : begin + size], form.base[:size], out=self._difference[:size])
-            wrong = np.greater(difference, form.span[:size], out=self._wrong[:size])
+            base, span = form.tables
+            begin, size = known * width, min(len(base), (rows - known) * width)
+            difference = np.subtract(codes[begin : begin + size], base[:size], out=self._difference[:size])
+            wrong = np.greater(difference, span[:size], out=self._wrong[:size])
             first = int(wrong.argmax())
             if wrong[first]:
                 return known + first // width
-            known += count
-            step *= 4
+            known += size // width
         return known
 
 
