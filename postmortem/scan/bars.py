@@ -113,7 +113,8 @@ class Fold:
         sample = self._life, n, elapsed, line, self.raw
         self._recent.append(sample)
         if self._life % self._stride() == 0:
-            self._sample(sample)
+            self._samples.append(sample)
+            self._thin()
         self._draws += 1
         self._life += 1
         self._last = (line, offset, end)
@@ -163,13 +164,20 @@ class Fold:
         if not count:
             return
         start, end = self._life, self._life + count
-        self._recent.extend(
-            (start + index, run, int(told.rows[index])) for index in range(max(0, count - RECENT), count)
-        )
-        while (due := self._life + -self._life % self._stride()) < end:
-            self._sample((due, *run.sample(int(told.rows[due - start]))))
-            self._life = due + 1
-        self._life = end
+        newest = range(max(0, count - RECENT), count)
+        self._recent.extend((start + index, run, int(told.rows[index])) for index in newest)
+        while self._life < end:
+            stride = self._stride()
+            doubles = 2 * stride * _DENSE
+            until = min(end, doubles) if doubles > self._life else end
+            due = range(self._life + -self._life % stride, until, stride)[: MAX_SAMPLES - len(self._samples)]
+            rows = told.rows[due.start - start : due.stop - start : stride]
+            self._samples += zip(due, *run.columns(rows), strict=True)
+            self._life = until
+            if len(self._samples) >= MAX_SAMPLES:
+                self._life = due[-1]
+                self._thin()
+                self._life += 1
         self._draws += count
         row = int(told.rows[-1])
         self.n, self._elapsed, self._postfix = run.count(row), run.elapsed(row), run.postfix(row)
@@ -179,8 +187,7 @@ class Fold:
         """Every how many draws one is kept by now: a power of two."""
         return max(self._sparse, min(_FARTHEST, 1 << max(0, (self._life // _DENSE).bit_length() - 1)))
 
-    def _sample(self, sample: _Sample) -> None:
-        self._samples.append(sample)
+    def _thin(self) -> None:
         if len(self._samples) >= MAX_SAMPLES:
             self._samples = self._samples[::2]
             self._sparse = 2 * self._stride()

@@ -141,6 +141,19 @@ class Run:
         name = self._name if not form.stamped else self.name(row)
         return self.count(row), self._block[start + first : start + last], self._line + row * self.feeds, name
 
+    def columns(self, rows: range | Counts) -> tuple[list[int], list[bytes], list[int], list[bytes]]:
+        """The same of several rows, a list for each."""
+        form, block = self._form, self._block
+        first, last = form.elapsed
+        indices = list(rows) if isinstance(rows, range) else rows.tolist()
+        starts = [self._at + index * form.width for index in indices]
+        return (
+            self._counts[np.asarray(rows, np.int64) + 1].tolist(),
+            [block[start + first : start + last] for start in starts],
+            [self._line + index * self.feeds for index in indices],
+            [self.name(index) for index in indices] if form.stamped else [self._name] * len(indices),
+        )
+
     def count(self, row: int) -> int:
         """The count in a row."""
         return int(self._counts[row + 1])
