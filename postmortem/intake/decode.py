@@ -52,11 +52,13 @@ def what_binary(head: bytes) -> str | None:
             return name
     if sniff(head).startswith(("utf-16", "utf-32")):
         return None
-    # a disk that lost power leaves runs of NUL, and an append in another encoding one after each letter
-    sample = _NULS.sub(b"\0", head[:HEAD])
-    if 2 * sample.count(0) > len(sample) + 8:
-        return "binary data"
-    sample = sample.replace(b"\0", b"")
+    sample = head[:HEAD]
+    if 0 in sample:
+        # a disk that lost power leaves runs of NUL, and an append in another encoding one after each letter
+        sample = _NULS.sub(b"\0", sample)
+        if 2 * sample.count(0) > len(sample) + 8:
+            return "binary data"
+        sample = sample.replace(b"\0", b"")
     odd = len(sample) - len(sample.translate(None, _CONTROLS))
     if sample and odd > max(8, len(sample) // 50):
         return "binary data"
