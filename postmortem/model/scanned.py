@@ -60,8 +60,8 @@ class BarSpan(msgspec.Struct, frozen=True):
 
     `n` counts as the bar counts. `unproven` holds the half-open ranges of counts that the bar left
     without the sign of a finished step (a redraw at the same count, or a changed postfix). `samples`
-    are (n, elapsed seconds, line) at some of the draws, first and last included; `walls` their times by the lines'
-    prefixes, empty where not all have one.
+    are (n, elapsed seconds, line) at some of the draws, the first and the last few included; `walls` their times by
+    the lines' prefixes, empty where not all have one.
     Of the draws at the bar's first
     count, `start_blank` had no postfix, `start_said` had one, `start_proofs` of these a new one.
     """

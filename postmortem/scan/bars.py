@@ -8,22 +8,38 @@ postfix or a second draw are kept as `unproven`; the timeline decides what they 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from postmortem.model import BarSpan, Place, Stamp
 from postmortem.text import LogText
 
+if TYPE_CHECKING:
+    from postmortem.scan.runs import Run
+
 _OF_A_BAR = " 0123456789%|/[]<:,.?#\u2588\u2589\u258a\u258b\u258c\u258d\u258e\u258f"
 """What tqdm draws behind a description, before any word."""
 _TORN = re.compile(r" {1,3}\d{1,3}%")
 MAX_RANGES = 4096
-MAX_SAMPLES = 128
+MAX_SAMPLES = 512
+"""Draws kept of one span, to measure between."""
+RECENT = 8
+"""Draws before a span's end that are kept all: what came before an event is looked at closest."""
+_DENSE = 64
+_FARTHEST = 4096
+_Sample = tuple[int, int, bytes, int, bytes]
+"""Which draw of its bar, count, elapsed, line, description."""
+_Row = tuple[int, "Run", int]
+"""The same, not yet read: which draw, and the row of a run."""
 
 
 def seconds(clock: bytes) -> float:
     """`MM:SS` or `HH:MM:SS` as seconds."""
+    if len(clock) == 5 and clock[2] == 58:
+        return 60.0 * int(clock[:2] or 0) + int(clock[3:] or 0)
     total = 0
     for part in clock.split(b":"):
         total = total * 60 + int(part or 0)
@@ -71,6 +87,7 @@ class Fold:
         self._start_said = 0
         self._doubled: bool | None = False if single else None
         self._twin = False
+        self._life = 0
         self._reset(place)
 
     def _reset(self, place: Place) -> None:
@@ -80,9 +97,10 @@ class Fold:
         self._first_n = self.n if self.n is not None else 0
         self._draws = 0
         self._unproven: list[tuple[int, int]] = []
-        self._samples: list[tuple[int, bytes, int, bytes]] = []
+        self._samples: list[_Sample] = []
+        self._recent: deque[_Sample | _Row] = deque(maxlen=RECENT)
         self._first_raw = b""
-        self._stride = 1
+        self._sparse = 1
 
     def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int, end: int = 0) -> None:
         """Take in one draw of the bar at count `n`."""
@@ -92,7 +110,13 @@ class Fold:
             self._place = Place(line, offset, self._source, None, end)
             self._first_n = n
             self._first_raw = self.raw
+        sample = self._life, n, elapsed, line, self.raw
+        self._recent.append(sample)
+        if self._life % self._stride() == 0:
+            self._samples.append(sample)
+            self._thin()
         self._draws += 1
+        self._life += 1
         self._last = (line, offset, end)
         previous = self.n
         if previous is None:
@@ -120,11 +144,53 @@ class Fold:
         self.n = n
         self._postfix = postfix
         self._elapsed = elapsed
-        if self._draws % self._stride == 0:
-            self._samples.append((n, elapsed, line, self.raw))
+
+    @property
+    def settled(self) -> bool:
+        """Whether what the first draws of a bar and of its count decide is decided, so that `draw_run` may follow."""
+        return bool(self._draws) and self._doubled is not None and not self.paused and (self.n or 0) > self._start_n
+
+    def draw_run(self, run: Run, first: int, last: int) -> None:
+        """Take in the rows from `first` to before `last` of a run, as `draw` would one by one.
+
+        The row before them was drawn, the bar is `settled`, and none of them has a lower count than the one before.
+        """
+        told = run.told(first, last, self._proven, self._twin if self._doubled else None)
+        self._proven, self._twin = told.proven, told.twin
+        self.raw = run.name(last - 1)
+        for start, end in told.left:
+            self._leave(start, end)
+        count = len(told.rows)
+        if not count:
+            return
+        start, end = self._life, self._life + count
+        newest = range(max(0, count - RECENT), count)
+        self._recent.extend((start + index, run, int(told.rows[index])) for index in newest)
+        while self._life < end:
+            stride = self._stride()
+            doubles = 2 * stride * _DENSE
+            until = min(end, doubles) if doubles > self._life else end
+            due = range(self._life + -self._life % stride, until, stride)[: MAX_SAMPLES - len(self._samples)]
+            rows = told.rows[due.start - start : due.stop - start : stride]
+            self._samples += zip(due, *run.columns(rows), strict=True)
+            self._life = until
             if len(self._samples) >= MAX_SAMPLES:
-                self._samples = self._samples[::2]
-                self._stride *= 2
+                self._life = due[-1]
+                self._thin()
+                self._life += 1
+        self._draws += count
+        row = int(told.rows[-1])
+        self.n, self._elapsed, self._postfix = run.count(row), run.elapsed(row), run.postfix(row)
+        self._last = run.place(row)
+
+    def _stride(self) -> int:
+        """Every how many draws one is kept by now: a power of two."""
+        return max(self._sparse, min(_FARTHEST, 1 << max(0, (self._life // _DENSE).bit_length() - 1)))
+
+    def _thin(self) -> None:
+        if len(self._samples) >= MAX_SAMPLES:
+            self._samples = self._samples[::2]
+            self._sparse = 2 * self._stride()
 
     @property
     def single(self) -> bool:
@@ -153,10 +219,12 @@ class Fold:
         """The draws since the last call as one span, or None if there were none; `stamp` reads a line's time."""
         if not self._draws or self.n is None:
             return None
-        samples = self._samples
+        closest = self._recent[0][0] if self._recent else 0
+        samples = [sample[1:] for sample in self._samples if sample[0] < closest]
+        samples += [kept[1:] if len(kept) == 5 else kept[1].sample(kept[2]) for kept in self._recent]
         end = (self.n, self._elapsed, self._last[0], self.raw)
-        if not samples or samples[-1] != end:
-            samples = [*samples, end]
+        if samples[-1] != end:
+            samples.append(end)
         line, offset, behind = self._last
         last = Place(line, offset, self._source, stamp(self.raw), behind)
         # a bar whose last draw has no time is not stamped draw by draw either

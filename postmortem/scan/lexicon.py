@@ -9,6 +9,7 @@ from typing import Any
 
 from postmortem.knowledge.expressions import any_prefix, expression
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
+from postmortem.scan.literals import Engine, Literals
 
 
 class Compiled:
@@ -36,9 +37,9 @@ class Compiled:
 
 
 class Lexicon:
-    """All patterns by what the scan needs them for."""
+    """All patterns by what the scan needs them for; `engine` is how their anchors are searched for."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
+    def __init__(self, knowledge: Knowledge, engine: Engine = "best") -> None:
         self.knowledge = knowledge
         compiled = [Compiled(pattern) for pattern in knowledge.patterns]
         by_role: dict[str, list[Compiled]] = {}
@@ -60,6 +61,19 @@ class Lexicon:
                 for anchor in item.pattern.anchors:
                     self.anchored.setdefault(anchor.encode(), []).append(item)
         self.carrier_anchors = {a.encode() for item in self.carriers for a in item.pattern.anchors}
+        # where a shorter one stands anyway, a longer one adds nothing
+        alone = {a for a in self.carrier_anchors if not any(b in a for b in self.carrier_anchors - {a})}
+        asked = {**dict.fromkeys(sorted(alone), ()), **{word: tuple(items) for word, items in self.anchored.items()}}
+        self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
+        self._literals = Literals(tuple(asked), engine)
+
+    def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
+        """Where an anchor stands in `joined`, in order, with its entries (none for what only introduces a message).
+
+        For each line (cut at LF) and each anchor in it there is one place at least.
+        """
+        owners = self._owners
+        return [(at, owners[index]) for at, index in sorted(self._literals.find(joined))]
 
     @cached_property
     def bars(self) -> tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]]:
@@ -90,33 +104,6 @@ class Lexicon:
     @cached_property
     def _any_prefix(self) -> Any:
         return expression(any_prefix(item.pattern for item in self.prefixes))
-
-
-def hits(lexicon: Lexicon, joined: bytes, starts: list[int]) -> dict[int, set[Compiled]]:
-    """Which segments of `joined` (starting at `starts`) hold an anchor, and the entries that it may belong to.
-
-    One search per anchor over all text segments of a block: bars were set aside before, and what is left
-    of a log without its bars is small.
-    """
-    from bisect import bisect_right
-
-    found: dict[int, set[Compiled]] = {}
-    find = joined.find
-    for anchor, entries in lexicon.anchored.items():
-        at = find(anchor)
-        while at != -1:
-            index = bisect_right(starts, at) - 1
-            found.setdefault(index, set()).update(entries)
-            end = starts[index + 1] if index + 1 < len(starts) else len(joined)
-            at = find(anchor, end)
-    for anchor in lexicon.carrier_anchors:
-        at = find(anchor)
-        while at != -1:
-            index = bisect_right(starts, at) - 1
-            found.setdefault(index, set())
-            end = starts[index + 1] if index + 1 < len(starts) else len(joined)
-            at = find(anchor, end)
-    return found
 
 
 def ordered(entries: Iterable[Compiled]) -> list[Compiled]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-import msgspec
-
-from postmortem.model import BarSpan, Event, Item, Notice, Place, ScanResult, Stamp, Traceback
-from postmortem.scan.bars import Fold, without_bar
+from postmortem.model import Event, Item, Notice, Place, ScanResult
+from postmortem.scan.bars import without_bar
 from postmortem.scan.boxes import BoxReader
 from postmortem.scan.clock import stamp_of
+from postmortem.scan.drawing import Bars
 from postmortem.scan.dump import DumpReader
-from postmortem.scan.lexicon import Compiled, Lexicon, hits
+from postmortem.scan.items import Items
+from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
-from postmortem.scan.segments import Cutter, Draw, Text
+from postmortem.scan.segments import BULK_FROM, MAX_TEXT, Cutter, Draw, Piece, Region, Text
 from postmortem.scan.traceback import TracebackReader, once
 from postmortem.scan.unwrap import look_ahead
 from postmortem.scan.wrapped import Unfinished, Wrapped
@@ -23,29 +23,24 @@ from postmortem.text import LogText, strip_escapes
 BLOCK = 1 << 20
 CODE_INDENT = "    "
 """How far Python indents a frame's code."""
-ECHO = "echo"
-"""The event of lines that quote another line: a bar in one is no bar."""
 MAX_WRITERS = 64
-MAX_ITEMS = 60_000
-"""Events kept of one log; beyond it the oldest attempts go first."""
-MAX_ALIKE = 3_000
-MAX_SKIPS = 20_000
-"""Events of one pattern kept of one attempt; what a flood adds after that is counted, not kept."""
-MAX_STARTS = 1_500
-_OPENING = re.compile(rb"\{(?:\x1b\[[\d;]*[A-Za-z]|\s)*\Z")
+_OPENING = re.compile(rb"\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n])*(?=[\r\n]|\Z)")
 """The end of a line that may open the config dump; its colour ends behind it."""
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
-def scan(chunks: Iterable[bytes], lexicon: Lexicon, source: str = "") -> ScanResult:
-    """Read one log (UTF-8 bytes, any chunking) and say what it says, in file order."""
-    return Scanner(lexicon, source).run(chunks)
+def scan(chunks: Iterable[bytes], lexicon: Lexicon, source: str = "", *, bulk_from: int = BULK_FROM) -> ScanResult:
+    """Read one log (UTF-8 bytes, any chunking) and say what it says, in file order.
+
+    From byte `bulk_from` on bars are read together; it changes the time that it takes, and nothing else.
+    """
+    return Scanner(lexicon, source, bulk_from).run(chunks)
 
 
 class Scanner:
     """The state of one scan."""
 
-    def __init__(self, lexicon: Lexicon, source: str) -> None:
+    def __init__(self, lexicon: Lexicon, source: str, bulk_from: int = BULK_FROM) -> None:
         self._lexicon = lexicon
         self._source = source
         self._recognise = Recogniser(lexicon, source)
@@ -54,55 +49,46 @@ class Scanner:
         self._traceback = self._tracebacks[""]
         self._writer = lexicon.by_id.get("prefix.rank")
         self._box = BoxReader(lexicon)
-        self._items: list[Item] = []
-        self._dropped = 0
-        self._alike: dict[str, int] = {}
-        self._latest: dict[str, tuple[int, Item]] = {}
-        self._starts: list[int] = []
-        self._skips = {item.pattern.id for item in lexicon.statements if item.pattern.role in ("skip", "abort")}
-        self._fold: Fold | None = None
-        self._single = False
-        self._cut_off: Text | None = None
+        skips = (item.pattern.id for item in lexicon.statements if item.pattern.role in ("skip", "abort"))
+        self._items = Items(frozenset(skips))
+        self._bars = Bars(lexicon, source, self._append)
+        self._cutter = Cutter(lexicon.bars, self._bars.stamped, bulk_from)
+        self._want_code = 0
+        """Writers whose last line was a frame."""
+        self._cut_off = -1
+        """Where the text starts that the log's end cut off."""
         self._job = ""
-        self._names: dict[bytes, tuple[str, str | None, str | None]] = {}
         self._trainers: dict[str, tuple[int, Place]] = {}
-        self._last_text = b""
+        self._last: Region | None = None
         self._wrapped: Wrapped | None = None
         self._unfinished: Unfinished | None = None
 
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
         """Scan everything and return the result."""
-        cutter = Cutter(self._lexicon.bars)
+        cutter = self._cutter
         breaks, whole, rest = look_ahead(chunks)
         if breaks is not None:
             self._block(list(cutter.broken(whole, breaks)))
-        held: list[Text | Draw] = []
-        size = 0
-        for chunk in rest:
-            for start in range(0, len(chunk), BLOCK):
-                piece = chunk[start : start + BLOCK]
-                held.extend(cutter.feed(piece))
-                size += len(piece)
-                if size >= BLOCK:
-                    self._block(held)
-                    held = []
-                    size = 0
+        for block in _blocks(rest):
+            self._block(list(cutter.feed(block)))
         unfinished = list(cutter.finish())
-        self._cut_off = unfinished[-1] if unfinished and isinstance(unfinished[-1], Text) else None
-        held.extend(unfinished)
-        self._block(held)
+        if unfinished and isinstance(unfinished[-1], Region):
+            end = unfinished[-1].last()
+            self._cut_off = end.offset if end is not None else -1
+        self._block(unfinished)
         self._finish()
-        last = strip_escapes(self._last_text.decode("utf-8", "replace"))
+        end = self._last.last() if self._last is not None else None
+        last = strip_escapes(end.raw.decode("utf-8", "replace")) if end is not None else ""
         warnings = []
         if breaks is not None:
             warnings.append(Notice("unwrapped", None, {"width": breaks.width}))
-        if self._dropped:
-            warnings.append(Notice("too_many_events", None, {"count": self._dropped}))
+        if self._items.dropped:
+            warnings.append(Notice("too_many_events", None, {"count": self._items.dropped}))
         if cutter.cut_long:
             warnings.append(Notice("long_lines_cut", None, {"count": cutter.cut_long}))
         return ScanResult(
             source=self._source,
-            items=tuple(self._items),
+            items=self._items.all(),
             bytes=cutter.bytes,
             lines=cutter.lines,
             trainers=dict(self._trainers),
@@ -111,30 +97,63 @@ class Scanner:
             last_stamp=stamp_of(last, self._lexicon),
         )
 
-    def _block(self, pieces: list[Text | Draw]) -> None:
-        texts: list[bytes] = []
-        starts: list[int] = []
-        at = 0
-        for piece in pieces:
-            if isinstance(piece, Text):
-                texts.append(piece.raw)
-                starts.append(at)
-                at += len(piece.raw) + 1
-        candidates = hits(self._lexicon, b"\n".join(texts), starts) if texts else {}
-        index = -1
+    def _block(self, pieces: list[Piece]) -> None:
+        """Read the pieces of one block: literals are searched in all its text at once."""
+        joined = b"\n".join(piece.raw for piece in pieces if isinstance(piece, Region)).replace(b"\r", b"\n")
+        found = self._lexicon.found(joined) if joined else []
+        at = taken = 0
         for piece in pieces:
             if isinstance(piece, tuple):
-                self._draw(piece)
-                continue
-            index += 1
-            entries = candidates.get(index)
-            raw = piece.raw
-            if raw.strip():
-                self._last_text = raw
-            watched = self._dump.open or self._want_code > 0 or self._box.open or self._wrapped or self._unfinished
-            if entries is None and not watched and not _OPENING.search(raw):
-                continue
-            self._text(piece, entries)
+                if self._bars.echoed(piece[0]):
+                    self._echo(piece)
+                else:
+                    self._bars.draw(piece)
+            elif isinstance(piece, Region):
+                self._last = piece
+                end = at + len(piece.raw)
+                first = taken
+                while taken < len(found) and found[taken][0] < end:
+                    taken += 1
+                self._region(piece, [(where - at, entries) for where, entries in found[first:taken]])
+                at = end + 1
+            elif self._bars.echoed(piece.name(0)):
+                for row in range(piece.rows):
+                    self._echo(piece.draw(row))
+            else:
+                self._bars.run(piece)
+
+    def _region(self, region: Region, found: list[tuple[int, tuple[Compiled, ...] | None]]) -> None:
+        """Look at the segments in which a literal stands, and at those that what came before them asks for."""
+        if b"{" in region.raw:
+            found += ((opening.start(), None) for opening in _OPENING.finditer(region.raw))
+            found.sort(key=_where)
+        at = index = 0
+        size = len(region.raw)
+        count = len(found)
+        lines = region.lines()
+        while at < size:
+            if not self._watching():
+                if index == count:
+                    return
+                at = region.start_of(found[index][0], at)
+            stop = region.end_of(at)
+            entries: set[Compiled] | None = None
+            while index < count and found[index][0] <= stop:
+                named = found[index][1]
+                if named is not None and found[index][0] < at + MAX_TEXT:
+                    entries = entries.union(named) if entries is not None else set(named)
+                index += 1
+            piece = region.segment(at, stop, lines)
+            at = stop + 1
+            if piece is not None:
+                self._text(piece, entries)
+
+    def _watching(self) -> bool:
+        """Whether the next line matters whatever it says."""
+        return bool(self._dump.open or self._want_code > 0 or self._box.open or self._wrapped or self._unfinished)
+
+    def _echo(self, draw: Draw) -> None:
+        self._text(Text(draw[0].strip(), draw[5], draw[6], 0), set(self._lexicon.echoes))
 
     def _text(self, piece: Text, entries: set[Compiled] | None) -> None:
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
@@ -159,9 +178,10 @@ class Scanner:
             if self._traceback.code(self._lexicon.peel_prefix(text)):
                 return
         text = once(text)
-        if entries is not None and self._fold is not None:
-            names = (self._fold.description, self._kept.description if self._kept else "", self._job)
-            text = without_bar(text, self._lexicon.peel_prefix(text), names, cut=piece is self._cut_off)
+        names = self._bars.descriptions if entries is not None else None
+        if names is not None:
+            cut = piece.offset == self._cut_off
+            text = without_bar(text, self._lexicon.peel_prefix(text), (*names, self._job), cut=cut)
         events = list(self._recognise(text, place, entries)) if entries is not None else []
         claimed = any(event.role != "trainer" for event in events)
         self._follow_wrapped(text, claimed=claimed)
@@ -211,10 +231,12 @@ class Scanner:
     def _watch(self, event: Event) -> None:
         """Look for the rest of an allocator's message that breaks off at the end of its line."""
         entry = self._lexicon.by_id.get(event.pattern)
-        if entry is not None and self._items and self._items[-1] is event and Wrapped.wanted(event, entry):
-            self._wrapped = Wrapped(event, entry, len(self._items) - 1)
-        elif self._items and self._items[-1] is event and Unfinished.wanted(event):
-            self._unfinished = Unfinished(event, len(self._items) - 1)
+        if self._items.last is not event:
+            return
+        if entry is not None and Wrapped.wanted(event, entry):
+            self._wrapped = Wrapped(event, entry, self._items.newest)
+        elif Unfinished.wanted(event):
+            self._unfinished = Unfinished(event, self._items.newest)
 
     def _follow_unfinished(self, text: str, *, claimed: bool) -> None:
         """An exception's message that its line breaks off: known with the next line, it is that statement."""
@@ -224,10 +246,7 @@ class Scanner:
         before = held.event
         more = not claimed and held.extend(self._lexicon.peel_prefix(text), self._as_one)
         if held.event is not before:
-            self._items[held.at] = held.event
-            after = self._items[held.at + 1] if held.at + 1 < len(self._items) else None
-            if isinstance(after, Traceback) and after.exception is before:
-                self._items[held.at + 1] = msgspec.structs.replace(after, exception=held.event)
+            self._items.replace_exception(held.at, before, held.event)
             entry = self._lexicon.by_id.get(held.event.pattern)
             if entry is not None and Wrapped.wanted(held.event, entry):
                 self._wrapped = Wrapped(held.event, entry, held.at)
@@ -243,7 +262,7 @@ class Scanner:
         if self._wrapped is None:
             return
         more = not claimed and self._wrapped.extend(self._lexicon.peel_prefix(text))
-        self._items[self._wrapped.at] = self._wrapped.event
+        self._items.replace(self._wrapped.at, self._wrapped.event)
         if not more:
             self._wrapped = None
 
@@ -251,107 +270,17 @@ class Scanner:
         if done is not None:
             self._add(done)
 
-    def _draw(self, piece: Draw) -> None:
-        raw_name, raw_n, raw_total, elapsed, postfix, line, offset, end = piece
-        name, event, phase = self._names.get(raw_name) or self._name(raw_name)
-        if event == ECHO:
-            self._text(Text(raw_name.strip(), line, offset, 0), set(self._lexicon.echoes))
-            return
-        total = int(raw_total)
-        n = int(raw_n)
-        fold = self._fold
-        if fold is None or fold.description != name or fold.total != total or (fold.n is not None and n < fold.n):
-            if fold is not None:
-                self._end_bar()
-                self._single = self._single or fold.single
-            place = Place(line, offset, self._source)
-            fold = self._fold = self._resume_fold(name, total, n, place, event, phase)
-        if raw_name[:1] == b"\r":
-            fold.redrawn = True
-        fold.raw = raw_name
-        fold.draw(n, elapsed, postfix, line, offset, end)
-
-    def _resume_fold(self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None) -> Fold:
-        """The main bar goes on after a preview's bar came between: its state must too."""
-        kept = self._kept
-        if kept is not None and kept.description == name and kept.total == total and (kept.n or 0) <= n:
-            kept.paused = True
-            return kept
-        return Fold(name, total, place, event=event, phase=phase, single=self._single)
-
-    _kept: Fold | None = None
-    _want_code = 0
-    """Writers whose last line was a frame."""
-
-    def _name(self, raw: bytes) -> tuple[str, str | None, str | None]:
-        text = strip_escapes(raw[-400:].decode("utf-8", "replace")).strip()
-        text = self._lexicon.peel_prefix(text + " ").strip().removesuffix(":").strip()
-        event = phase = None
-        if any(item.match(text) for item in self._lexicon.echoes):
-            event = ECHO
-        for item in () if event else self._lexicon.bar_names:
-            if item.match(text):
-                event, phase = item.pattern.sets.event or "bar_other", item.pattern.sets.phase
-                break
-        if len(self._names) < 4096:
-            self._names[raw] = (text, event, phase)
-        return text, event, phase
-
-    def _end_bar(self) -> None:
-        if self._fold is not None:
-            span = self._fold.take(self._stamp)
-            if span is not None:
-                self._append(span)
-            if self._fold.event is None and self._fold.description:
-                self._kept = self._fold
-
-    def _stamp(self, raw: bytes) -> Stamp | None:
-        """The time in front of a bar's description."""
-        return stamp_of(strip_escapes(raw[-400:].decode("utf-8", "replace")).lstrip("\r"), self._lexicon)
-
     def _add(self, item: Item) -> None:
-        self._end_bar()
+        self._bars.end()
         self._append(item)
 
     def _append(self, item: Item) -> None:
         if isinstance(item, Event) and item.event in _STARTS:
-            self._put_back()
-            self._single = False
-            self._alike = {}
-            self._starts.append(len(self._items))
+            self._items.start()
+            self._bars.start()
             self._job = item.groups["name"].reveal() if "name" in item.groups else self._job
-        kind = item.pattern if isinstance(item, Event) else type(item).__name__
-        alike = self._alike[kind] = self._alike.get(kind, 0) + 1
-        if alike > (MAX_SKIPS if isinstance(item, BarSpan) or kind in self._skips else MAX_ALIKE):
-            last = self._items[-1]
-            if isinstance(item, BarSpan) and isinstance(last, BarSpan) and last.description == item.description:
-                self._items[-1] = item
-            else:
-                self._latest[kind] = (len(self._items), item)
-            self._dropped += 1
-            return
-        self._items.append(item)
-        if len(self._items) > MAX_ITEMS or len(self._starts) > MAX_STARTS:
-            self._forget()
-
-    def _put_back(self) -> None:
-        """Of what a flood added, the last of each pattern counts: it may be what ended the run."""
-        self._dropped -= len(self._latest)
-        for at, item in sorted(self._latest.values(), key=lambda kept: kept[0], reverse=True):
-            self._items.insert(at, item)
-        self._latest = {}
-
-    def _forget(self) -> None:
-        """Drop the older half, as far as possible at the start of an attempt."""
-        half = len(self._items) // 2
-        if len(self._starts) > MAX_STARTS:
-            half = self._starts[len(self._starts) // 2]
-        at = next((start for start in self._starts if start >= half), half)
-        self._wrapped = self._unfinished = None
-        self._put_back()
-        self._dropped += at
-        del self._items[:at]
-        self._starts = [start - at for start in self._starts if start >= at]
+        if self._items.append(item):
+            self._wrapped = self._unfinished = None
 
     def _finish(self) -> None:
         for reader in self._tracebacks.values():
@@ -360,5 +289,25 @@ class Scanner:
             self._dump.abandon()
             if self._dump.ready is not None:
                 self._add(self._dump.take())
-        self._end_bar()
-        self._put_back()
+        self._bars.end()
+        self._items.put_back()
+
+
+def _where(hit: tuple[int, object]) -> int:
+    return hit[0]
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of at least a block, but for the last, and of no more than two."""
+    held: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        for start in range(0, len(chunk), BLOCK):
+            piece = chunk[start : start + BLOCK]
+            held.append(piece)
+            size += len(piece)
+            if size >= BLOCK:
+                yield held[0] if len(held) == 1 else b"".join(held)
+                held, size = [], 0
+    if held:
+        yield b"".join(held)

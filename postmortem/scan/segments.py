@@ -1,28 +1,37 @@
-"""Cut a stream of bytes into segments (at CR and LF), with progress bars set apart from text.
+"""Cut a stream of bytes into progress bars and the text between them, with as little work as each deserves.
 
 A physical line of a captured run can be megabytes of carriage-return frames with an error message glued
-to the last one. One expression over the raw bytes finds bars and what stands between them.
+to the last one. Segments end at CR and LF; one expression over the raw bytes finds a bar in one. Bars that follow each
+other with only their digits changed are taken together (`scan/runs.py`), and text is handed on in whole regions: only
+where a literal stands in it is it looked at line by line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from postmortem.scan.unwrap import Breaks, logical_lines
 
+if TYPE_CHECKING:
+    from postmortem.scan.runs import Run, Runs
+
 MAX_TEXT = 16 * 1024
 """Longest text segment that is read, in bytes; the rest of a longer one is passed over."""
 MAX_READ = 2 * MAX_TEXT
 """Longest segment that is searched for bars, in bytes."""
+BULK_FROM = 3 << 20
+"""Bytes of a log from which on bars are taken together: what does that takes as long to load as this does to read."""
 
-_CUT = re.compile(rb"[\r\n]+")
+FEED, RETURN = 10, 13
+_CUT = re.compile(rb"[\r\n]")
 
 
 class Text(msgspec.Struct, frozen=True):
-    """A piece of text between cuts and bars; `offset` and `end` are its bytes in the whole (0 where not known)."""
+    """One segment of text; `offset` and `end` are its bytes in the whole (`end` is 0 where not known)."""
 
     raw: bytes
     line: int
@@ -30,18 +39,95 @@ class Text(msgspec.Struct, frozen=True):
     end: int
 
 
+class Region(msgspec.Struct, frozen=True):
+    """Text between bars, any number of segments: its bytes, the physical line and the byte that it starts at.
+
+    `end` is given for a single segment that a console had broken: there it is not `offset` plus the length.
+    """
+
+    raw: bytes
+    line: int
+    offset: int
+    end: int | None = None
+
+    def start_of(self, at: int, lowest: int = 0) -> int:
+        """Where the segment starts that byte `at` of the region belongs to; not before `lowest`."""
+        cut = max(self.raw.rfind(b"\n", lowest, at), self.raw.rfind(b"\r", lowest, at))
+        return lowest if cut == -1 else cut + 1
+
+    def end_of(self, at: int) -> int:
+        """Where that segment ends."""
+        cut = _CUT.search(self.raw, at)
+        return cut.start() if cut else len(self.raw)
+
+    def lines(self) -> Callable[[int], int]:
+        """A function that says which physical line byte `at` of the region is in, of ever later bytes."""
+        line, counted = self.line, 0
+
+        def line_of(at: int) -> int:
+            nonlocal line, counted
+            line += self.raw.count(b"\n", counted, at)
+            counted = at
+            return line
+
+        return line_of
+
+    def segment(self, at: int, stop: int, line_of: Callable[[int], int]) -> Text | None:
+        """The segment from `at` to `stop` as far as it is read; None if nothing stands in that."""
+        part = self.raw[at : min(stop, at + MAX_TEXT)]
+        if not part or part.isspace():
+            return None
+        start = self.offset + at
+        return Text(part, line_of(at), start, start + len(part) if self.end is None else self.end)
+
+    def segments(self) -> Iterator[Text]:
+        """All segments that have something in them."""
+        at = 0
+        line_of = self.lines()
+        while at < len(self.raw):
+            stop = self.end_of(at)
+            text = self.segment(at, stop, line_of)
+            if text is not None:
+                yield text
+            at = stop + 1
+
+    def last(self) -> Text | None:
+        """The last of them."""
+        stop = len(self.raw.rstrip())
+        while stop:
+            start = self.start_of(stop)
+            text = self.segment(start, stop, self.lines())
+            if text is not None:
+                return text
+            stop = len(self.raw[:start].rstrip())
+        return None
+
+
 Draw = tuple[bytes, bytes, bytes, bytes, bytes, int, int, int]
 """One drawn bar: description (with the carriage return that redrew it), n, total, elapsed, postfix, line, offset, end.
 
 A plain tuple: there are millions.
 """
+Piece: TypeAlias = "Region | Draw | Run"
 
 
 class Cutter:
-    """Feeds on chunks of any size and yields the same segments however the input is cut."""
+    """Feeds on chunks of any size and yields the same draws and texts however the input is cut.
 
-    def __init__(self, bars: tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]]) -> None:
+    `stamped` says how many bytes of a description are a prefix whose digits change with the time; `bulk_from` is the
+    byte from which on bars are taken together.
+    """
+
+    def __init__(
+        self,
+        bars: tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]],
+        stamped: Callable[[bytes], int] = lambda name: 0,
+        bulk_from: int = BULK_FROM,
+    ) -> None:
         self._bar, (self._usual, *self._others) = bars
+        self._stamped = stamped
+        self._bulk_from = bulk_from
+        self._runs: Runs | None = None
         self._rest = bytearray()
         self._line = 1
         self._offset = 0
@@ -55,7 +141,7 @@ class Cutter:
         """Physical lines so far; a last line without a line feed counts."""
         return self._line - (1 if self._ended_with_newline else 0)
 
-    def feed(self, chunk: bytes) -> Iterator[Text | Draw]:
+    def feed(self, chunk: bytes) -> Iterator[Piece]:
         """The segments that `chunk` completes."""
         self.bytes += len(chunk)
         if not chunk:
@@ -72,27 +158,26 @@ class Cutter:
         yield from self._cut(block)
         self._keep(chunk[end:])
 
-    def finish(self) -> Iterator[Text | Draw]:
+    def finish(self) -> Iterator[Piece]:
         """The last segment, which no line feed closed."""
         if self._rest:
             block = bytes(self._rest)
             self._rest = bytearray()
             yield from self._cut(block)
 
-    def broken(self, data: bytes, breaks: Breaks) -> Iterator[Text | Draw]:
+    def broken(self, data: bytes, breaks: Breaks) -> Iterator[Piece]:
         """The segments of a whole text that a console broke; lines are those of the text as it is."""
         self.bytes += len(data)
         self._line += data.count(b"\n")
         self._ended_with_newline = data.endswith(b"\n")
         for logical in logical_lines(data, breaks):
-            for piece in self._pieces(logical.joined, 0, len(logical.joined), logical.line, 0):
-                start, end = (
-                    logical.span(piece.offset, piece.end) if isinstance(piece, Text) else logical.span(*piece[6:])
-                )
-                if isinstance(piece, Text):
-                    yield Text(piece.raw, piece.line, start, end)
-                else:
-                    yield (*piece[:6], start, end)
+            for piece in self._pieces(logical.joined, 0, logical.line, 0, bulk=False):
+                if isinstance(piece, Region):
+                    for text in piece.segments():
+                        start, end = logical.span(text.offset, text.end)
+                        yield Region(text.raw, text.line, start, end)
+                elif isinstance(piece, tuple):
+                    yield (*piece[:6], *logical.span(*piece[6:]))
 
     def _keep(self, piece: bytes) -> None:
         """Hold an unfinished segment, but only as much of it as will ever be read."""
@@ -100,68 +185,80 @@ class Cutter:
         self._lost += max(0, len(piece) - room)
         self._rest += piece[:room]
 
-    def _cut(self, block: bytes) -> Iterator[Text | Draw]:
+    def _cut(self, block: bytes) -> Iterator[Piece]:
         at = 0
         if self._lost:
             # the first segment was longer than is ever read: its tail is gone, and counted in the offsets
             found = _CUT.search(block, 1)
             at = found.start() if found else len(block)
             counted = self.cut_long + 1
-            yield from self._pieces(block, 0, at, self._line, self._offset)
+            yield from self._pieces(block[:at], 0, self._line, self._offset, bulk=False)
             self.cut_long = counted
             self._offset += self._lost
             self._lost = 0
-        line = self._line
-        base = self._offset
-        size = len(block)
-        while at < size:
-            newline = block.find(b"\n", at)
-            end = size if newline == -1 else newline
-            if end > at:
-                yield from self._pieces(block, at, end, line, base)
-            at = end + 1
-            line += newline != -1
-        self._line = line
-        self._offset = base + size
+        yield from self._pieces(block, at, self._line, self._offset, bulk=self.bytes >= self._bulk_from)
+        self._line += block.count(b"\n", at)
+        self._offset += len(block)
 
-    def _pieces(self, block: bytes, start: int, end: int, line: int, base: int) -> Iterator[Text | Draw]:
-        """The bars and texts of one physical line."""
-        at = segment = start
-        if block.find(b"%", start, end) != -1:
-            for found in self._bar.finditer(block, start, end):
+    def _pieces(self, block: bytes, at: int, line: int, base: int, *, bulk: bool) -> Iterator[Piece]:
+        """The bars and texts from byte `at` of `block` on; the block is byte `base` of the whole, `at` is in `line`."""
+        text = at
+        while (percent := block.find(b"%", at)) != -1:
+            start = max(block.rfind(b"\n", at, percent), block.rfind(b"\r", at, percent)) + 1 or at
+            cut = _CUT.search(block, percent)
+            stop = cut.start() if cut else len(block)
+            returned = start > 0 and block[start - 1] == RETURN
+            at = start
+            while (found := self._bar.search(block, at, stop)) is not None and found.end() - start <= MAX_READ:
                 first, last = found.span()
-                name = block[at:first]
-                begin = at
-                if name[:1] == b"\r" and name.find(b"\r", 1) == -1:
-                    begin = segment = at + 1
-                elif b"\r" in name:
-                    begin = segment = at + name.rfind(b"\r") + 1
-                    yield from self._texts(block, at, segment, line, base)
-                    name = block[segment - 1 : first]
-                if last - segment > MAX_READ:
-                    at = max(at, segment)
-                    continue
-                n, total, elapsed, postfix = found.group(*self._usual)
-                if n is None:
+                if at == start and start - text > 1:
+                    yield from self._region(block, text, start, line, base)
+                    line += block.count(b"\n", text, start)
+                elif at == start > text:
+                    line += block[text] == FEED
+                names = self._usual
+                if found[names[0]] is None:
                     names = next(names for names in self._others if found[names[0]] is not None)
-                    n, total, elapsed, postfix = found.group(*names)
-                yield name, n, total, elapsed, postfix, line, base + begin, base + last
+                name = block[start - 1 : first] if returned and at == start else block[at:first]
+                n, total, elapsed, postfix = found.group(*names)
+                yield name, n, total, elapsed, postfix, line, base + at, base + last
+                text = last
+                if bulk and at == start:
+                    run = self._after(block, start - returned, stop, found, names, line, base + start)
+                    if run is not None:
+                        yield run
+                        line += (run.rows + 1) * run.feeds
+                        text = stop = run.stop
+                        break
                 at = last
-        if at < end:
-            yield from self._texts(block, at, end, line, base)
+            at = stop
+        yield from self._region(block, text, len(block), line, base)
 
-    def _texts(self, block: bytes, start: int, end: int, line: int, base: int) -> Iterator[Text]:
-        """What stands between bars: the segments with something in them, each only as far as it is read."""
-        if block.find(b"\r", start, end) == -1:
-            if end - start > MAX_READ:
-                self.cut_long += 1
-            part = block[start : min(end, start + MAX_TEXT)]
-            if part.strip():
-                yield Text(part, line, base + start, base + start + len(part))
-            return
-        while start < end:
-            cut = block.find(b"\r", start, end)
-            stop = end if cut == -1 else cut
-            if stop > start:
-                yield from self._texts(block, start, stop, line, base)
-            start = stop + 1
+    def _after(self, *row: Any) -> Run | None:
+        """The draws behind one that differ from it in their digits only, where they are many; see `Runs.after`."""
+        if self._runs is None:
+            from postmortem.scan.runs import Runs
+
+            self._runs = Runs(self._stamped)
+        return self._runs.after(*row)
+
+    def _region(self, block: bytes, start: int, stop: int, line: int, base: int) -> Iterator[Region]:
+        if stop - start > MAX_READ:
+            self.cut_long += _longer(block, start, stop)
+        raw = block[start:stop]
+        if raw and not raw.isspace():
+            yield Region(raw, line, base + start)
+
+
+def _longer(block: bytes, at: int, stop: int) -> int:
+    """How many segments are longer than is searched."""
+    count = 0
+    while stop - at > MAX_READ:
+        end = at + MAX_READ + 1
+        cut = max(block.rfind(b"\n", at, end), block.rfind(b"\r", at, end))
+        if cut == -1:
+            count += 1
+            found = _CUT.search(block, end, stop)
+            cut = found.start() if found else stop
+        at = cut + 1
+    return count

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from postmortem.model import Place
-from postmortem.scan.bars import Fold, seconds
+from postmortem.scan.bars import MAX_SAMPLES, RECENT, Fold, seconds
 
 
 def fold(*draws: tuple[int, str]) -> Fold:
@@ -56,8 +58,20 @@ def test_samples_stay_bounded_and_keep_the_last() -> None:
         bar.draw(n, b"1:00:%02d" % (n % 60), b"p%d" % n, 1, n)
     span = bar.take()
     assert span is not None
-    assert len(span.samples) <= 129
+    assert len(span.samples) <= MAX_SAMPLES + RECENT
     assert span.samples[-1] == (4999, 3600 + 4999 % 60, 1)
+
+
+def test_a_span_is_sampled_closest_at_its_start_and_before_its_end() -> None:
+    bar = Fold("job", 10**6, Place(1, 0), event=None, phase=None)
+    for n in range(5000):
+        bar.draw(n, b"00:00", b"p%d" % n, 1, n)
+    span = bar.take()
+    assert span is not None
+    counts = [n for n, _, _ in span.samples]
+    assert counts[:128] == list(range(128))
+    assert counts[-RECENT:] == list(range(5000 - RECENT, 5000))
+    assert max((after - before) / after for before, after in pairwise(counts[127:])) <= 1 / 32
 
 
 def test_clock_forms() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postmortem.scan import Lexicon, scan
-from postmortem.scan.scanner import MAX_ALIKE, MAX_ITEMS
+from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS
 from tests.conftest import Analyse
 from tests.simulate import config, finished, head, training
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.scan import Lexicon
-from postmortem.scan.segments import MAX_TEXT, Cutter, Text
+from postmortem.scan.segments import MAX_TEXT, Cutter, Region, Text
 
 FRAME = b"\rjob:  45%|####      | 9/20 [00:10<00:12,  1.10s/it, lr: 1.0e-04 loss: 1.486e+00]"
 PIECES = st.sampled_from(
@@ -31,9 +31,9 @@ PIECES = st.sampled_from(
 
 def pieces(cutter: Cutter, chunks: list[bytes]) -> list[object]:
     found: list[object] = []
-    for chunk in chunks:
-        found.extend(cutter.feed(chunk))
-    found.extend(cutter.finish())
+    for chunk in [*chunks, None]:
+        for piece in cutter.finish() if chunk is None else cutter.feed(chunk):
+            found.extend(piece.segments() if isinstance(piece, Region) else [piece])
     return found
 
 

@@ -1,0 +1,128 @@
+"""Which bar a draw belongs to: by its description and total, through prefixes, pauses and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from postmortem.model import BarSpan, Place, Stamp
+from postmortem.scan.bars import Fold
+from postmortem.scan.clock import stamp_of
+from postmortem.scan.lexicon import Lexicon
+from postmortem.scan.segments import Draw
+from postmortem.text import strip_escapes
+
+if TYPE_CHECKING:
+    from postmortem.scan.runs import Run
+
+ECHO = "echo"
+"""The event of lines that quote another line: a bar in one is no bar."""
+MAX_NAME = 400
+"""Bytes of a description that are read, from its end."""
+MAX_NAMES = 4096
+
+Name = tuple[str, str | None, str | None]
+"""A description without its prefixes, the event and the phase that it means."""
+
+
+class Bars:
+    """The bar that is being drawn, and the main bar while another one stands in its way."""
+
+    def __init__(self, lexicon: Lexicon, source: str, add: Callable[[BarSpan], None]) -> None:
+        self._lexicon = lexicon
+        self._source = source
+        self._add = add
+        self._names: dict[bytes, Name] = {}
+        self._fold: Fold | None = None
+        self._kept: Fold | None = None
+        self._single = False
+
+    @property
+    def descriptions(self) -> tuple[str, ...] | None:
+        """The descriptions of the bar that is drawn and of the main one; None before the first draw."""
+        if self._fold is None:
+            return None
+        return self._fold.description, self._kept.description if self._kept else ""
+
+    def start(self) -> None:
+        """A job starts: nothing is known yet of how its log is written."""
+        self._single = False
+
+    def echoed(self, raw_name: bytes) -> bool:
+        """Whether what is drawn so only quotes a bar."""
+        return self._named(raw_name)[1] == ECHO
+
+    def draw(self, piece: Draw) -> None:
+        """Take in one draw."""
+        raw_name, raw_n, raw_total, elapsed, postfix, line, offset, end = piece
+        name, event, phase = self._named(raw_name)
+        total = int(raw_total)
+        n = int(raw_n)
+        fold = self._fold
+        if fold is None or fold.description != name or fold.total != total or (fold.n is not None and n < fold.n):
+            if fold is not None:
+                self.end()
+                self._single = self._single or fold.single
+            fold = self._fold = self._resume(name, total, n, Place(line, offset, self._source), event, phase)
+        if raw_name[:1] == b"\r":
+            fold.redrawn = True
+        fold.raw = raw_name
+        fold.draw(n, elapsed, postfix, line, offset, end)
+
+    def run(self, run: Run) -> None:
+        """Take in many draws of the bar that was drawn last, with the result of taking them in one by one."""
+        row = 0
+        while row < run.rows:
+            last = run.rises_to(row)
+            fold = self._fold
+            if last > row and fold is not None and fold.settled:
+                fold.draw_run(run, row, last)
+                row = last
+            else:
+                self.draw(run.draw(row))
+                row += 1
+
+    def end(self) -> None:
+        """Something else happens: the draws so far are a span."""
+        if self._fold is not None:
+            span = self._fold.take(self._stamp)
+            if span is not None:
+                self._add(span)
+            if self._fold.event is None and self._fold.description:
+                self._kept = self._fold
+
+    def stamped(self, raw_name: bytes) -> int:
+        """How many bytes of a description are prefixes, whose digits are a time and change from draw to draw."""
+        if len(raw_name) > MAX_NAME or not raw_name.isascii() or b"\x1b" in raw_name:
+            return 0
+        bare = self._named(raw_name)[0].encode()
+        return max(0, raw_name.rfind(bare)) if bare else 0
+
+    def _resume(self, name: str, total: int, n: int, place: Place, event: str | None, phase: str | None) -> Fold:
+        """The main bar goes on after a preview's bar came between: its state must too."""
+        kept = self._kept
+        if kept is not None and kept.description == name and kept.total == total and (kept.n or 0) <= n:
+            kept.paused = True
+            return kept
+        return Fold(name, total, place, event=event, phase=phase, single=self._single)
+
+    def _named(self, raw: bytes) -> Name:
+        return self._names.get(raw) or self._read_name(raw)
+
+    def _read_name(self, raw: bytes) -> Name:
+        text = strip_escapes(raw[-MAX_NAME:].decode("utf-8", "replace")).strip()
+        text = self._lexicon.peel_prefix(text + " ").strip().removesuffix(":").strip()
+        event = phase = None
+        if any(item.match(text) for item in self._lexicon.echoes):
+            event = ECHO
+        for item in () if event else self._lexicon.bar_names:
+            if item.match(text):
+                event, phase = item.pattern.sets.event or "bar_other", item.pattern.sets.phase
+                break
+        if len(self._names) < MAX_NAMES:
+            self._names[raw] = (text, event, phase)
+        return text, event, phase
+
+    def _stamp(self, raw: bytes) -> Stamp | None:
+        """The time in front of a bar's description."""
+        return stamp_of(strip_escapes(raw[-MAX_NAME:].decode("utf-8", "replace")).lstrip("\r"), self._lexicon)
