@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 
@@ -211,8 +211,11 @@ def worst(bench: Bench) -> Iterator[Row]:
     ranked = sorted(seconds, key=lambda kind: -seconds[kind])
     for kind in ranked[:WORST]:
         hostile.write(kind, path, size)
-        times = in_turns({"ordinary": plain, "hostile": command}, bench.runs)
-        yield compared(f"hostile: {kind}", times["hostile"], times["ordinary"], HOSTILE)
+        commands = {"ordinary": plain, "hostile": command, "start": bench.analyze(bench.log(SMALL))}
+        times = in_turns(commands, bench.runs)
+        row = compared(f"hostile: {kind}", times["hostile"], times["ordinary"], HOSTILE)
+        beyond = [times[name].median() - times["start"].median() for name in ("hostile", "ordinary")]
+        yield replace(row, note=f"{row.note} {beyond[0] / max(1e-3, beyond[1]):.1f} beyond start-up")
     rest = ", ".join(f"{kind} {seconds[kind] / base:.1f}" for kind in ranked[WORST:])
     yield Row(f"hostile: the other {len(ranked) - WORST}, one run each", note=rest)
 
