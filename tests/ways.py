@@ -54,9 +54,11 @@ class Mode:
 
 MODES = [
     Mode("as it is"),
-    # Mode("bulk always", lambda: mock.patch("postmortem.scan.runs.LEAST_BYTES", 0)),
-    # Mode("never in bulk", lambda: mock.patch("postmortem.scan.runs.LEAST_BYTES", sys.maxsize)),
-    # Mode("no engine", make=lambda knowledge: Lexicon(knowledge, engine=None)),
+    Mode("together always", lambda: mock.patch("postmortem.scan.scanner.BULK_FROM", 0)),
+    Mode("one by one", lambda: mock.patch("postmortem.scan.scanner.BULK_FROM", sys.maxsize)),
+    Mode("plain search", make=lambda knowledge: Lexicon(knowledge, engine="plain")),
+    Mode("Hyperscan", make=lambda knowledge: Lexicon(knowledge, engine="hyperscan")),
+    Mode("numpy", make=lambda knowledge: Lexicon(knowledge, engine="numpy")),
 ]
 """The first is what all others are compared with."""
 
