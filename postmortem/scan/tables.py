@@ -19,7 +19,7 @@ from postmortem.scan.segments import FEED, RETURN
 MIN_ROWS = 12
 """Fewer rows than this are read one by one."""
 _KEPT = 8
-_FEW = 64
+_FEW, _MANY = 64, 512
 _GUESS = 24
 """The longest that the time that remains, or the rate, may be: as the bar's syntax has it."""
 
@@ -98,11 +98,11 @@ class Tables:
         moved = first.tail - first.lead
         postfix = first.spans[3][0] - moved, first.spans[3][1] - moved
         form = self._form(looks(together, ()), together, first.head, [*first.spans[:3], postfix])
-        codes = np.frombuffer(block, np.uint8, offset=end)
+        codes = np.frombuffer(block, np.uint8, offset=first.start)
         parts: list[Bytes] = []
         starts: list[Counts] = []
         stops: list[Counts] = []
-        at, count = 0, _FEW
+        at, count = len(row), _MANY
         while True:
             begins, ends = _rows(codes, at, count * (len(row) + 2), feeds)
             table, good = _without_guess(codes, begins, ends, len(lead), len(tail))
@@ -119,11 +119,11 @@ class Tables:
         if rows < MIN_ROWS:
             return None
         returned = row[0] == RETURN
-        base = offset - first.start - returned + end
+        base = offset - returned
         begin = np.concatenate(starts) + (base + returned)
         behind_bar = np.concatenate(stops) + (base - (len(row) - first.bar_end))
         buffer = together + np.concatenate(parts).tobytes()
-        return Run(buffer, len(together), rows, form, Uneven(line + feeds, begin, behind_bar, feeds), end + at)
+        return Run(buffer, len(together), rows, form, Uneven(line + feeds, begin, behind_bar, feeds), first.start + at)
 
     def _form(self, alike: bytes, row: bytes, head: int, spans: Sequence[tuple[int, int]]) -> Form:
         key = (alike, row[:head], row[slice(*spans[1])], *spans)
@@ -198,19 +198,28 @@ def _without_guess(codes: Bytes, begins: Counts, ends: Counts, lead: int, tail: 
     begins, ends, middle = begins[:good], ends[:good], middle[:good]
     if not good:
         return np.empty((0, lead + tail), np.uint8), 0
-    head = codes[begins[:, None] + np.arange(lead)]
-    rest = codes[(ends - tail)[:, None] + np.arange(tail)]
-    columns = np.arange(int(middle.max()))
-    inside = columns < middle[:, None]
-    guess = codes[np.minimum((begins + lead)[:, None] + columns, len(codes) - 1)]
-    comma = (guess == ENDS[0]) & inside
-    where = comma.argmax(axis=1)
+    widest = int(middle.max())
+    if int(ends[0]) < tail + widest:
+        return np.empty((0, lead + tail), np.uint8), 0
+    guess = _cut_out(codes, ends - (tail + widest), widest)
+    outside = np.arange(widest) < (widest - middle)[:, None]
+    comma = guess == ENDS[0]
+    comma[outside] = False
+    where = comma.argmax(axis=1) - (widest - middle)
     behind = middle - where - 1
-    bad = ((np.subtract(guess, LOW) > HIGH - LOW) | (guess == ENDS[1])) & inside
-    wrong = (
-        bad.any(axis=1) | (comma.sum(axis=1) != 1) | (where < 1) | (where > _GUESS) | (behind < 1) | (behind > _GUESS)
-    )
-    return np.concatenate((head, rest), axis=1), _first(wrong)
+    bad = np.subtract(guess, LOW) > HIGH - LOW
+    bad |= guess == ENDS[1]
+    bad[outside] = False
+    sizes = (where < 1) | (where > _GUESS) | (behind < 1) | (behind > _GUESS)
+    wrong = bad.any(axis=1) | (np.count_nonzero(comma, axis=1) != 1) | sizes
+    together = np.concatenate((_cut_out(codes, begins, lead), _cut_out(codes, ends - tail, tail)), axis=1)
+    return together, _first(wrong)
+
+
+def _cut_out(codes: Bytes, starts: Counts, width: int) -> Bytes:
+    """The `width` bytes from each of the starts on."""
+    windows: Bytes = np.ndarray((len(codes) - width + 1, width), np.uint8, codes, strides=(1, 1))
+    return windows[starts]
 
 
 def _first(wrong: Any) -> int:
