@@ -26,8 +26,8 @@ CODE_INDENT = "    "
 """How far Python indents a frame's code."""
 MAX_WRITERS = 64
 PATIENCE, MAX_PATIENCE = 1024, 1 << 17
-_OPENING = re.compile(rb"\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n])*(?=[\r\n]|\Z)")
-"""The end of a line that may open the config dump; its colour ends behind it."""
+_OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n])*(?=[\r\n][^"{]{0,400}(?:"|\Z)|\Z)')
+"""The end of a line that may open the config dump: its colour ends behind it, and a key follows."""
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
@@ -147,15 +147,17 @@ class Scanner:
                 at = region.start_of(found[index][0], at)
             stop = region.end_of(at)
             entries: set[Compiled] | None = None
+            opens = False
             while index < count and found[index][0] <= stop:
                 named = found[index][1]
+                opens = opens or named is None
                 if named is not None and found[index][0] < at + MAX_TEXT:
                     entries = entries.union(named) if entries is not None else set(named)
                 index += 1
             piece = region.segment(at, stop, lines)
             at = stop + 1
             if piece is not None:
-                self._text(piece, entries)
+                self._text(piece, entries, opens=opens)
                 read += 1
                 if read >= self._patience:
                     at = self._pass_flood(region, at)
@@ -189,11 +191,11 @@ class Scanner:
     def _echo(self, draw: Draw) -> None:
         self._text(Text(draw[0].strip(), draw[5], draw[6], 0), set(self._lexicon.echoes))
 
-    def _text(self, piece: Text, entries: set[Compiled] | None) -> None:
+    def _text(self, piece: Text, entries: set[Compiled] | None, *, opens: bool = False) -> None:
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
         stamp = stamp_of(text, self._lexicon) if entries is not None else None
         place = Place(piece.line, piece.offset, self._source, stamp, piece.end)
-        if self._dump.offer(text, place):
+        if self._dump.offer(text, place, opens=opens):
             if self._dump.ready is not None:
                 self._add(self._dump.take())
             return

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postmortem.model import Event, ScanResult, Traceback
+from postmortem.model import BarSpan, Event, ScanResult, Traceback
 from postmortem.scan import Lexicon, floods, items, scan, scanner
-from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS
+from postmortem.scan.bars import MAX_SAMPLES
+from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS, MAX_SPANS
 from postmortem.scan.recognise import Recogniser
 from tests.conftest import Analyse
 from tests.simulate import bar, config, finished, head, training
@@ -173,3 +174,16 @@ def test_a_flood_is_passed_over(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatc
     assert len(found.items) == MAX_ALIKE + 1
     assert [item.place.line for item in found.items[-2:] if isinstance(item, Event)] == [MAX_ALIKE, count]
     assert [notice.values for notice in found.warnings] == [{"count": count - MAX_ALIKE - 1}]
+
+
+def test_spans_of_one_bar_become_one_and_lose_nothing(lexicon: Lexicon) -> None:
+    steps = 4 * (MAX_SPANS + 2000)
+    skipped = set(range(7, steps, 4001))
+    draws = training(steps, skipped, buffered=True).split("\r")
+    log = "".join(("\nSaving at step 9\n" if index % 8 == 0 else "") + "\r" + draw for index, draw in enumerate(draws))
+    spans = [item for item in scan([log.encode()], lexicon).items if isinstance(item, BarSpan)]
+    assert len(spans) <= MAX_SPANS + 1
+    assert {n for span in spans for start, end in span.unproven for n in range(start, end)} == skipped
+    assert (spans[-1].first_n, spans[-1].last_n) == (spans[-2].last_n, steps)
+    assert sum(span.draws for span in spans) == 2 * steps + 1 - len(skipped)
+    assert len(spans[-1].samples) <= 2 * MAX_SAMPLES + MAX_SAMPLES
