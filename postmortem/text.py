@@ -34,6 +34,8 @@ def strip_escapes(raw: str) -> str:
 
 def printable(raw: str) -> str:
     """`raw` on one line without escape sequences, control characters, bidi controls and zero-width characters."""
+    if raw.isascii() and raw.isprintable():
+        return raw  # nearly every line of a log
     shown = _INVISIBLE.sub("", strip_escapes(raw).replace("\t", " ").replace("\n", " ").replace("\r", " "))
     return shown if shown.isascii() else _PILE.sub(r"\1", shown)
 

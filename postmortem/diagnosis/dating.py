@@ -84,11 +84,7 @@ def _known(
     items: Iterable[Item], attempt: Attempt, knowledge: Knowledge, history: History, program: str
 ) -> Iterator[_Told]:
     """The clues of the knowledge base, each where it first holds."""
-    entries = [entry for entry in knowledge.datings if entry.program == program]
-    by_pattern: dict[str, list[Dating]] = {}
-    for entry in entries:
-        for pattern in entry.patterns or (("",) if entry.exception else ()):
-            by_pattern.setdefault(pattern, []).append(entry)
+    entries, by_pattern = _entries(knowledge, program)
     found: dict[str, int] = {}
     for item in items:
         if isinstance(item, Event):
@@ -103,6 +99,17 @@ def _known(
             else:
                 ranges = [(release(entry.from_) if entry.from_ else 0, release(entry.until) if entry.until else NEWEST)]
             yield _Told(Clue(line, entry.id), ranges)
+
+
+@lru_cache(maxsize=4)
+def _entries(knowledge: Knowledge, program: str) -> tuple[list[Dating], dict[str, list[Dating]]]:
+    """The entries on a program's versions, and those of them that an event of a pattern (of any: ``""``) can show."""
+    entries = [entry for entry in knowledge.datings if entry.program == program]
+    by_pattern: dict[str, list[Dating]] = {}
+    for entry in entries:
+        for pattern in entry.patterns or (("",) if entry.exception else ()):
+            by_pattern.setdefault(pattern, []).append(entry)
+    return entries, by_pattern
 
 
 def _holds(entry: Dating, event: Event) -> bool:

@@ -87,7 +87,9 @@ def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | Non
     facts["job.video"] = (facts["job.num_frames"] or 1) > 1 or bool(family and family.media == "video" and not frames)
     facts.update(_preview_facts(config))
     facts["job.controls"] = sum(
-        1 for key in config.values if re.fullmatch(r"datasets\[\d+\]\.control_path(_\d)?", key) and config.get(key)
+        1
+        for key in config.values
+        if "control_path" in key and re.fullmatch(r"datasets\[\d+\]\.control_path(_\d)?", key) and config.get(key)
     )
     facts["job.controls_each"] = max(
         (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from postmortem.knowledge.expressions import expression
@@ -19,11 +21,8 @@ def platform_facts(attempt: Attempt, config: JobConfig, knowledge: Knowledge) ->
     """`run.on_windows`, `run.on_linux` …: true where the log shows it, unknown where it shows nothing at all;
     `run.can_spill`: whether the driver there pages VRAM to RAM in place of an OOM."""
     found: set[str] = set()
-    entries = [(expression(item.regex), item.sets.reason) for item in knowledge.patterns if item.role == "platform"]
-    for index, text in enumerate(_texts(attempt, config)):
-        if index >= MAX_TEXTS:
-            break
-        found.update(reason for regex, reason in entries if reason and reason not in found and regex.search(text))
+    for text in dict.fromkeys(islice(_texts(attempt, config), MAX_TEXTS)):
+        found |= _shown_by(text, knowledge)
     if found & {"container", "kubernetes", "slurm"} and "windows" not in found:
         found.add("linux")
     facts: dict[str, Any] = {f"run.on_{place}": (place in found) if found else None for place in PLACES}
@@ -33,6 +32,18 @@ def platform_facts(attempt: Attempt, config: JobConfig, knowledge: Knowledge) ->
     elif found & {"linux", "macos"}:
         facts["run.can_spill"] = False
     return facts
+
+
+@lru_cache(maxsize=2)
+def _entries(knowledge: Knowledge) -> list[tuple[Any, str]]:
+    found = [(item.regex, item.sets.reason) for item in knowledge.patterns if item.role == "platform"]
+    return [(expression(regex), reason) for regex, reason in found if reason]
+
+
+@lru_cache(maxsize=4096)
+def _shown_by(text: str, knowledge: Knowledge) -> frozenset[str]:
+    """The places that `text` shows; many runs say the same."""
+    return frozenset(reason for regex, reason in _entries(knowledge) if regex.search(text))
 
 
 def _overdrawn(sizes: Any) -> bool:

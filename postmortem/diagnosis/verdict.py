@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from postmortem.diagnosis import conditions, evidence, facts, memory, wording
@@ -13,6 +14,7 @@ from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Attempt, Diagnosis, FactorFound, JobConfig
 
 
+@lru_cache(maxsize=2)
 def _others(knowledge: Knowledge) -> set[str | None]:
     """Programs whose logs people hand in that train nothing."""
     return {item.sets.trainer for item in knowledge.patterns if item.sets.event == "not_training"}

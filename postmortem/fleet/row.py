@@ -14,7 +14,8 @@ from postmortem.fleet.fingerprint import fingerprint, identity
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import ConfigChange
 from postmortem.pipeline import Analysis
-from postmortem.report.document import Report
+from postmortem.report.build import MAX_OOMS, memory_of, run_of
+from postmortem.report.document import Run
 from postmortem.report.encode import terminal
 from postmortem.text import LogText, printable
 from postmortem.vram import card_class_gib
@@ -114,40 +115,39 @@ def shown_name(name: str, longest: int = MAX_TEXT) -> str:
     return printable(text)[:longest] or ascii(name)[1:-1][:longest]
 
 
-def row_of(
-    run: str, path: str, analysis: Analysis, report: Report, knowledge: Knowledge, history: Sequence[Analysis] = ()
-) -> Row:
-    """The row of `analysis` and its `report`; `history` are the job's attempts, oldest first, where it had several."""
+def row_of(run: str, path: str, analysis: Analysis, knowledge: Knowledge, history: Sequence[Analysis] = ()) -> Row:
+    """The row of `analysis`, with what its report would say; `history` are the job's attempts, oldest first, where it
+    had several."""
+    diagnosis, told, memory = analysis.diagnosis, run_of(analysis), memory_of(analysis)
     known_as = identity(analysis, knowledge)
-    facts = analysis.diagnosis.facts
+    facts = diagnosis.facts
     known = analysis.config.known
-    memory = report.memory
     capacity = memory.gpu_total or analysis.card.capacity
     return Row(
         run=shown_name(run),
         path=shown_name(path, MAX_PATH),
         status="analysed",
-        attempt=report.input.attempt,
-        attempts=report.input.attempts,
-        job=_text(report.run.job_name),
-        trainer=report.run.trainer,
-        family=report.run.family,
-        arch=_text(report.run.arch),
+        attempt=analysis.attempt.index,
+        attempts=len(analysis.attempts),
+        job=_text(told.job_name),
+        trainer=told.trainer,
+        family=told.family,
+        arch=_text(told.arch),
         card_gib=card_class_gib(capacity) if capacity else None,
-        outcome=report.run.outcome,
-        kind=report.failure.kind,
-        resource=report.failure.resource,
-        class_=report.failure.class_,
-        phase=report.failure.phase,
-        step=report.failure.step,
-        last_completed_step=report.run.last_completed_step,
-        total=report.run.total_steps,
-        confidence=report.failure.confidence,
-        signature=report.failure.signature,
+        outcome=told.outcome,
+        kind=diagnosis.kind,
+        resource=diagnosis.resource,
+        class_=diagnosis.class_,
+        phase=diagnosis.phase,
+        step=diagnosis.step,
+        last_completed_step=told.last_completed_step,
+        total=told.total_steps,
+        confidence=diagnosis.confidence,
+        signature=diagnosis.signature,
         request_mib=memory.tried_to_allocate,
         capacity_mib=memory.gpu_total,
         allocated_mib=memory.pytorch_allocated,
-        skipped_steps=sum(one.caught and one.phase == "training_step" for one in report.oom_events),
+        skipped_steps=sum(one.caught and one.phase == "training_step" for one in analysis.attempt.ooms[:MAX_OOMS]),
         batch_size=_number(facts.get("job.batch_size")),
         resolutions=_resolutions(analysis) if known else None,
         num_frames=_number(facts.get("job.num_frames")),
@@ -162,20 +162,20 @@ def row_of(
         ema=_switch(analysis, "train.ema_config.use_ema"),
         sampling=bool(facts.get("job.samples")) if known else None,
         preview_side=_number(facts.get("job.preview_side")) if known else None,
-        factors=" ".join(sorted(factor.id for factor in report.failure.factors)) or None,
-        first_fix=report.remedies[0].id if report.remedies else None,
-        fit=report.remedies[0].fits if report.remedies else None,
-        from_date=report.run.dated.from_ if report.run.dated else None,
-        until_date=report.run.dated.until if report.run.dated else None,
-        torch=report.run.torch.from_ if report.run.torch else None,
+        factors=" ".join(sorted(factor.id for factor in diagnosis.factors)) or None,
+        first_fix=analysis.suggestions[0].id if analysis.suggestions else None,
+        fit=analysis.suggestions[0].fits if analysis.suggestions else None,
+        from_date=told.dated.from_ if told.dated else None,
+        until_date=told.dated.until if told.dated else None,
+        torch=told.torch.from_ if told.torch else None,
         hours=_hours(analysis),
-        hours_lost=_hours_lost(analysis, report),
+        hours_lost=_hours_lost(analysis, told),
         cause=(known_as.cause or known_as.mechanism) if known_as else None,
         exception=known_as.error if known_as else None,
         place=known_as.place if known_as else None,
         fingerprint=known_as.fingerprint if known_as else None,
-        bytes=report.input.bytes,
-        lines=report.input.lines,
+        bytes=analysis.scanned.bytes,
+        lines=analysis.scanned.lines,
         retries=retries(history, knowledge),
     )
 
@@ -252,7 +252,7 @@ def _hours(analysis: Analysis) -> float | None:
     return round(seconds / 3600, 4) if seconds is not None else None
 
 
-def _hours_lost(analysis: Analysis, report: Report) -> float | None:
+def _hours_lost(analysis: Analysis, told: Run) -> float | None:
     """What of the attempt's time is lost: all that no checkpoint keeps; None where the log does not tell.
 
     A run that went on lost the steps that it dropped, one that paged memory what the slow steps cost on top.
@@ -268,8 +268,8 @@ def _hours_lost(analysis: Analysis, report: Report) -> float | None:
     if attempt.end.outcome not in ("failed", "killed"):
         step_s = analysis.attempt.pace.bar_step_s
         return round(ooms * step_s / 3600, 4) if step_s is not None and ooms else None
-    done, safe = attempt.good_steps + ooms, report.run.safe_step
-    if safe is None and any(warning.id == "checkpoint_missing" for warning in report.warnings):
-        safe = report.run.last_saved_step  # saved, and since moved; or the folder is a copy without it
+    done, safe = attempt.good_steps + ooms, told.safe_step
+    if safe is None and any(warning.id == "checkpoint_missing" for warning in analysis.warnings):
+        safe = told.last_saved_step  # saved, and since moved; or the folder is a copy without it
     kept = min(max(0, safe - attempt.start_step), done) if safe is not None else 0
     return round(hours * (1 - kept / done), 4) if done else hours

@@ -201,8 +201,7 @@ def content_key(target: Target, opened: Intake) -> str:
 def _row(target: Target, opened: Intake, lexicon: Lexicon) -> Row:
     database = _database(opened)
     analysis, history = run_of(opened, lexicon, database)
-    report = build(analysis, lexicon.knowledge)
-    return row_of(target.name, shown(target.path), analysis, report, lexicon.knowledge, history)
+    return row_of(target.name, shown(target.path), analysis, lexicon.knowledge, history)
 
 
 def _database(opened: Intake) -> JobDatabase | None:

@@ -16,6 +16,8 @@ _HAN = (("\u4e00", "\u9fff"), ("\u3000", "\u303f"), ("\uff00", "\uffef"))
 """Ranges of letters. As expressions they would take milliseconds to compile, at every start."""
 _NARROW = re.compile(rb"[\t\n\r\x1b -~]{48}")
 """What UTF-16 never holds: so many characters of ASCII without a NUL between."""
+_CONTROLS = bytes((*range(1, 7), *range(14, 27), *range(28, 32)))
+"""Of ASCII, what no text has."""
 _ENOUGH = 4
 """Characters that show a script."""
 CODE_PAGES = frozenset({"cp949", "gbk", "cp1252"})
@@ -50,12 +52,14 @@ def what_binary(head: bytes) -> str | None:
             return name
     if sniff(head).startswith(("utf-16", "utf-32")):
         return None
-    # a disk that lost power leaves runs of NUL, and an append in another encoding one after each letter
-    sample = _NULS.sub(b"\0", head[:HEAD])
-    if 2 * sample.count(0) > len(sample) + 8:
-        return "binary data"
-    sample = sample.replace(b"\0", b"")
-    odd = sum(sample.count(bytes([code])) for code in (*range(1, 7), *range(14, 27), *range(28, 32)))
+    sample = head[:HEAD]
+    if 0 in sample:
+        # a disk that lost power leaves runs of NUL, and an append in another encoding one after each letter
+        sample = _NULS.sub(b"\0", sample)
+        if 2 * sample.count(0) > len(sample) + 8:
+            return "binary data"
+        sample = sample.replace(b"\0", b"")
+    odd = len(sample) - len(sample.translate(None, _CONTROLS))
     if sample and odd > max(8, len(sample) // 50):
         return "binary data"
     return None

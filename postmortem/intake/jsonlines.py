@@ -12,7 +12,7 @@ MAX_RECORD = 1 << 20
 
 def is_json_lines(head: bytes) -> bool:
     """Whether `head` starts with records of one object a line that hold a piece of log each."""
-    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+    lines = [line for line in head.split(b"\n", 20)[:20] if line.strip()]
     complete = lines[:-1] if len(lines) > 1 else lines
     return bool(complete) and all(_text(line) is not None for line in complete)
 

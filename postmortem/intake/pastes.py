@@ -19,12 +19,14 @@ _RAW_ANGLE = re.compile(rb"\d<[\d?]|in <\w+>")
 _BREAKS = (b"<br>", b"<br/>", b"<br />", b"<BR>", b"<BR/>", b"<BR />")
 _BREAK = re.compile(rb"<br ?/?>", re.IGNORECASE)
 _CURLY = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+_CURLY_QUOTES = tuple(quote.encode() for quote in _CURLY)
 _CURLY_BYTES = re.compile("|".join(_CURLY).encode())
 _CURLY_SIGN = re.compile(
     "(?:File (?:\u201c|\u201d)|(?:\u201c|\u201d)\\w+(?:\u201c|\u201d): |Error: (?:\u2018|\u2019)|"
     "(?:\u2018|\u2019)\\w+(?:\u2018|\u2019))".encode()
 )
-_HARD_SPACE = re.compile("\u00a0|\u202f|\u2007".encode())
+_HARD_SPACES = tuple(space.encode() for space in "\u00a0\u202f\u2007")
+_HARD_SPACE = re.compile(b"|".join(_HARD_SPACES))
 _ESCAPE = re.compile(rb"\\(?:([nrt\"'/\\])|u([0-9a-fA-F]{4}))")
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _MARGIN = re.compile("(?:[ \t|#;*`]|\u2502|\u2503)*".encode())
@@ -53,9 +55,9 @@ def damage(head: bytes) -> tuple[Repair, ...]:
         note("flattened", _unflatten)
     if _ENTITY.search(head) and not _RAW_ANGLE.search(head):
         note("html", _unescape_html)
-    if _HARD_SPACE.search(head):
+    if any(space in head for space in _HARD_SPACES):
         note("hard_spaces", lambda line: _HARD_SPACE.sub(b" ", line))
-    if _CURLY_SIGN.search(head):
+    if any(quote in head for quote in _CURLY_QUOTES) and _CURLY_SIGN.search(head):
         note("curly_quotes", lambda line: _CURLY_BYTES.sub(_straight, line))
     separator = _numbered(head)
     if separator is not None:
@@ -136,11 +138,16 @@ def _numbered(head: bytes) -> bytes | None:
         return None
     numbers: list[int] = []
     tails: list[bytes] = []
+    others = 0.05 * len(lines) + 1
     for line in lines:
         found = _NUMBER.match(line)
         if found:
             numbers.append(int(found[1]))
             tails.append(line[found.end() :])
+        else:
+            others -= 1
+            if others < 0:
+                return None
     rising = sum(one < other <= one + 8 for one, other in pairwise(numbers))
     if len(numbers) < 0.95 * len(lines) or rising < 0.95 * (len(lines) - 1):
         return None
@@ -173,6 +180,8 @@ def _margin(head: bytes) -> bytes:
             if line.strip() == margin.strip():
                 break
             margin = margin[:-1]
+        if not margin:
+            return b""
     for line in lines:
         frame = _FRAME.match(line, len(margin))
         if frame and margin.endswith(b"  "):

@@ -103,7 +103,7 @@ def _duplicates(raw: RawConfig, name: str) -> Iterator[Notice]:
 
 def _others(settings: Mapping[str, Any], values: Mapping[str, Value], knowledge: Knowledge) -> dict[str, Any]:
     """The leaves of `settings` under paths that no setting of the knowledge base covers."""
-    covered = set(values) | {alias for setting in knowledge.settings for alias in setting.aliases}
+    covered = _prepared(knowledge)[2] | values.keys()
     found: dict[str, Any] = {}
     stack: list[tuple[str, Any]] = [("", settings)]
     while stack and len(found) < MAX_OTHERS:
@@ -161,9 +161,18 @@ def _agreed(
     return agreed, sorted(differing)[:MAX_DIFFERENCES]
 
 
+@lru_cache(maxsize=2)
+def _prepared(knowledge: Knowledge) -> tuple[list[tuple[Setting, Value]], list[tuple[Setting, str]], frozenset[str]]:
+    """Each setting with the value that it has by default, those that follow another one, and all older names."""
+    followers = [(setting, setting.follows) for setting in knowledge.settings if setting.follows]
+    aliases = frozenset(alias for setting in knowledge.settings for alias in setting.aliases)
+    return [(setting, Value(setting.default, DEFAULT)) for setting in knowledge.settings], followers, aliases
+
+
 def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Value]:
     values: dict[str, Value] = {}
-    for setting in knowledge.settings:
+    usual, followers, _ = _prepared(knowledge)
+    for setting, default in usual:
         for path, explicit_only in _expand(setting.path, raw.settings):
             found, at = _lookup(raw.settings, path)
             if found is _MISSING or found is None:
@@ -175,13 +184,11 @@ def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Valu
             if found is not _MISSING and found is not None:
                 values[path] = Value(_clean(found, setting), source, raw.lines.get(at))
             elif not explicit_only and not setting.follows:
-                values[path] = Value(setting.default, DEFAULT)
-    for setting in knowledge.settings:
-        if not setting.follows:
-            continue
+                values[path] = default
+    for setting, follows in followers:
         for path, explicit_only in _expand(setting.path, raw.settings):
             if path not in values and not explicit_only:
-                followed = values.get(_fill(setting.follows, path))
+                followed = values.get(_fill(follows, path))
                 values[path] = Value(followed.value if followed else setting.default, DEFAULT)
     arch = values.get("model.arch")
     if arch and isinstance(arch.value, str) and ":" in arch.value:
@@ -192,17 +199,19 @@ def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Valu
     return values
 
 
-def _expand(path: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+def _expand(path: str, settings: Mapping[str, Any]) -> Sequence[tuple[str, bool]]:
     """The concrete paths of a setting; per-sample overrides exist only where they are given."""
     if "[]" not in path:
-        yield path, False
-        return
+        return ((path, False),)
     head, tail = path.split("[]", 1)
     items, _ = _lookup(settings, head)
-    if isinstance(items, list):
-        for index, item in enumerate(items[:MAX_DATASETS]):
-            if isinstance(item, dict):
-                yield f"{head}[{index}]{tail}", head != "datasets"
+    if not isinstance(items, list):
+        return ()
+    return [
+        (f"{head}[{index}]{tail}", head != "datasets")
+        for index, item in enumerate(items[:MAX_DATASETS])
+        if isinstance(item, dict)
+    ]
 
 
 def _fill(pattern: str, path: str) -> str:
@@ -227,7 +236,7 @@ def _lookup(settings: Any, path: str) -> tuple[Any, str]:
             if not isinstance(value, list) or index >= len(value):
                 return _MISSING, path
             value = value[index]
-        elif isinstance(value, Mapping) and part in value:
+        elif isinstance(value, (dict, Mapping)) and part in value:  # nearly always the first, and quickly told
             value = value[part]
         else:
             return _MISSING, path

@@ -19,6 +19,8 @@ Range = tuple[int, int]
 """Half-open, of indexes into the versions; the number of versions as its end means: still so in the newest."""
 
 _DIGEST = 3
+MAX_KNOWN = 10_000
+"""Answers that are remembered: the tracebacks of many runs ask the same."""
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):
@@ -62,6 +64,7 @@ class History:
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
         self._read = read
+        self._known: dict[tuple[str, int, str], list[Range]] = {}
 
     @cached_property
     def versions(self) -> Sequence[Version]:
@@ -95,6 +98,15 @@ class History:
 
     def code(self, path: str, questions: Sequence[tuple[int, str]]) -> list[list[Range]]:
         """For each (line number, code line) of the file `path`: when that line of it read so."""
+        known = self._known
+        if len(known) > MAX_KNOWN:
+            known.clear()
+        new = [(line, code) for line, code in questions if (path, line, code) not in known]
+        if new:
+            known.update(((path, *question), found) for question, found in zip(new, self._looked_up(path, new)))
+        return [known[path, line, code] for line, code in questions]
+
+    def _looked_up(self, path: str, questions: Sequence[tuple[int, str]]) -> list[list[Range]]:
         wanted = [(_DIGEST * (line - 1), _digest(code)) for line, code in questions]
         found: list[list[Range]] = [[] for _ in questions]
         lines = bytearray()

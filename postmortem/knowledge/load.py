@@ -1,13 +1,11 @@
-"""Read `patterns/` into a validated `Knowledge`, through a cache of its compiled form.
-
-The compiled form is JSON, keyed by the bytes of every file and by the tool's version: it is as safe to
-read as the files themselves, and it saves the 0.2 seconds that YAML costs at every start.
-"""
+"""Read `patterns/` into a validated `Knowledge`, through what is kept of it between runs (see kept.py)."""
 
 from __future__ import annotations
 
 import os
 import re
+import time
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import msgspec
 
 from postmortem import __version__
-from postmortem.knowledge import expressions
+from postmortem.knowledge import kept
 from postmortem.knowledge.history import History, history_in
 from postmortem.knowledge.memory_schema import MemoryEncoder, MemoryModel, MemoryRule, MemoryVae
 from postmortem.knowledge.schema import (
@@ -72,13 +70,6 @@ _ID = re.compile(r"[\w.\[\]-]{1,120}")
 _BAR_GROUPS = frozenset({"n", "total", "elapsed", "postfix"})
 
 
-class Stored(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept on disk between runs."""
-
-    knowledge: Knowledge
-    codes: dict[str, expressions.Code]
-
-
 class KnowledgeError(ValueError):
     """The knowledge base cannot be used; the message names file, line and entry."""
 
@@ -95,35 +86,41 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
     Raises KnowledgeError when a file is not valid.
     """
     folders = [home(), *([pack] if pack else [])]
-    files: list[tuple[Path, str, bytes]] = []
-    for folder in folders:
-        if not folder.is_dir():
-            raise KnowledgeError(f"{folder}: not a folder of patterns; give a folder that holds .yaml files")
-        entries = sorted(entry for entry in folder.rglob("*.yaml") if entry.is_file())
-        if not entries:
-            raise KnowledgeError(f"{folder}: no .yaml file in it; give a folder of patterns")
-        for path in entries:
-            if path.stat().st_size > MAX_BYTES:
-                raise KnowledgeError(f"{path}: larger than {MAX_BYTES} bytes; that is no file of patterns")
-            files.append((path, path.relative_to(folder).as_posix(), path.read_bytes()))
+    began = time.time()
+    files = [file for folder in folders for file in _listed(folder)]
+    place = kept.home() if cache else None
+    stamp = kept.Stamp(place, folders, files, began)
+    known = stamp.key()
+    if known is not None and (found := kept.read(place, known)) is not None:
+        return found
+    contents = [Path(file.path).read_bytes() for file in files]
+    key = _key(files, contents)
+    found = kept.read(place, key)
+    if found is None:
+        found = _compile(files, contents, key)
+        kept.write(place, key, found)
+    stamp.write(key)
+    return found
+
+
+def _listed(folder: Path) -> list[kept.File]:
+    if not folder.is_dir():
+        raise KnowledgeError(f"{folder}: not a folder of patterns; give a folder that holds .yaml files")
+    files = kept.listed(folder, ".yaml")
+    if not files:
+        raise KnowledgeError(f"{folder}: no .yaml file in it; give a folder of patterns")
+    for file in files:
+        if file.bytes > MAX_BYTES:
+            raise KnowledgeError(f"{file.path}: larger than {MAX_BYTES} bytes; that is no file of patterns")
+    return files
+
+
+def _key(files: Sequence[kept.File], contents: Sequence[bytes]) -> str:
+    """A digest of the tool's version and all that the files say: the version of the knowledge."""
     digest = blake2b(__version__.encode(), digest_size=12)
-    for _, name, content in files:
-        digest.update(name.encode() + b"\0" + len(content).to_bytes(8, "big") + content)
-    key = digest.hexdigest()
-    stored = _cache_file(key) if cache else None
-    if stored and stored.is_file():
-        try:
-            kept = msgspec.json.decode(stored.read_bytes(), type=Stored)
-            expressions.adopt(kept.codes)
-            return kept.knowledge
-        except (OSError, msgspec.MsgspecError):
-            pass
-    knowledge = _compile(files, key)
-    if stored:
-        codes = expressions.codes_of(knowledge.patterns)
-        expressions.adopt(codes)
-        _store(stored, msgspec.json.encode(Stored(knowledge, codes)))
-    return knowledge
+    for file, content in zip(files, contents):
+        digest.update(os.fsencode(file.name) + b"\0" + len(content).to_bytes(8, "big") + content)
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)
@@ -132,12 +129,13 @@ def history() -> History:
     return history_in(home())
 
 
-def _compile(files: list[tuple[Path, str, bytes]], key: str) -> Knowledge:
+def _compile(files: Sequence[kept.File], contents: Sequence[bytes], key: str) -> Knowledge:
     from postmortem.knowledge import yaml_loader
 
     found: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
     texts: dict[str, dict[str, str]] = {}
-    for path, name, content in files:
+    for file, content in zip(files, contents):
+        path = file.path
         try:
             value, lines, duplicates = yaml_loader.load(content.decode("utf-8"))
         except UnicodeDecodeError as error:
@@ -146,7 +144,7 @@ def _compile(files: list[tuple[Path, str, bytes]], key: str) -> Knowledge:
             raise KnowledgeError(f"{path}:{error.line or 1}: {error.problem}") from None
         if duplicates:
             raise KnowledgeError(f"{path}:{duplicates[0][1]}: key {duplicates[0][0]!r} given twice")
-        parts = name.split("/")
+        parts = file.name.split("/")
         if parts[0] == "text":
             if len(parts) < 3:
                 raise KnowledgeError(f"{path}:1: texts belong into text/<language>/")
@@ -156,7 +154,7 @@ def _compile(files: list[tuple[Path, str, bytes]], key: str) -> Knowledge:
     return Knowledge(version=key, texts=texts, **{name: tuple(found[name].values()) for name in SECTIONS})
 
 
-def _read_sections(path: Path, value: Any, lines: dict[str, int], found: dict[str, dict[str, Any]]) -> None:
+def _read_sections(path: str, value: Any, lines: dict[str, int], found: dict[str, dict[str, Any]]) -> None:
     if not isinstance(value, dict):
         raise KnowledgeError(f"{path}:1: expected one of {', '.join(SECTIONS)} at the top")
     for section, entries in value.items():
@@ -220,31 +218,3 @@ def flatten(value: Any, path: str, into: dict[str, str]) -> None:
             flatten(below, f"{path}.{key}" if path else str(key), into)
     elif value is not None:
         into[path] = str(value).strip()
-
-
-def _cache_file(key: str) -> Path | None:
-    if os.environ.get("POSTMORTEM_NO_CACHE"):
-        return None
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    try:
-        folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
-    except RuntimeError:
-        return None
-    return folder / "postmortem" / f"knowledge-{key}-{expressions.engine()}.json"
-
-
-def _store(target: Path, content: bytes) -> None:
-    """Write the cache whole or not at all; a cache that cannot be written is no error."""
-    import tempfile
-
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".knowledge-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).replace(target)
-        for old in target.parent.glob("knowledge-*.json"):
-            if old != target and old.stat().st_mtime < target.stat().st_mtime - 7 * 86400:
-                old.unlink(missing_ok=True)
-    except OSError:
-        pass

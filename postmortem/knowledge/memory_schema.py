@@ -1,7 +1,6 @@
 """The shapes of `patterns/memory/`: sizes of models, encoders and VAEs, and the numbers that hold for all."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: msgspec would have to evaluate each annotation's text at every start.
 from typing import Literal
 
 import msgspec

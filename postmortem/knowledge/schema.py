@@ -5,8 +5,7 @@ error with a file and a line, never a rule that silently does nothing. docs/know
 field for people who add entries.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: msgspec would have to evaluate each annotation's text at every start.
 import datetime
 from typing import Any, Literal
 
@@ -380,8 +379,11 @@ class Exclusion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     unless: tuple[str, ...] = ()
 
 
-class Knowledge(msgspec.Struct, frozen=True):
-    """The whole knowledge base, as the pure core receives it."""
+class Knowledge(msgspec.Struct, frozen=True, eq=False):
+    """The whole knowledge base, as the pure core receives it.
+
+    It is equal to itself only, so that what was worked out from it can be kept by it (`lru_cache`).
+    """
 
     version: str
     patterns: tuple[Pattern, ...]

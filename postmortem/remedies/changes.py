@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from postmortem.knowledge.schema import Change
@@ -49,9 +50,15 @@ def _paths(pattern: str, config: JobConfig) -> Iterator[str]:
         if pattern in config.values or config.known:
             yield pattern
         return
+    opening = pattern.split("[]", 1)[0] + "["
+    shape = _shape(pattern)
+    yield from (path for path in config.values if path.startswith(opening) and shape.fullmatch(path))
+
+
+@lru_cache(maxsize=256)
+def _shape(pattern: str) -> re.Pattern[str]:
     head, tail = pattern.split("[]", 1)
-    expression = re.compile(re.escape(head) + r"\[\d+\]" + re.escape(tail))
-    yield from (path for path in config.values if expression.fullmatch(path))
+    return re.compile(re.escape(head) + r"\[\d+\]" + re.escape(tail))
 
 
 def _after(change: Change, before: Any, config: JobConfig) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -16,16 +17,25 @@ EDIT = "edit"
 def edited(config: JobConfig, changes: Iterable[ConfigChange], knowledge: Knowledge) -> JobConfig:
     """`config` with `changes` made; a setting that follows another by default follows it here too."""
     values = dict(config.values)
+    followers = _followers(knowledge)
     for change in changes:
         values[change.path] = Value(change.after, EDIT)
-        for setting in knowledge.settings:
-            if setting.follows != change.path:
-                continue
-            shape = re.compile(re.escape(setting.path).replace(r"\[\]", r"\[\d+\]"))
+        for shape in followers.get(change.path, ()):
             for path in [path for path in values if shape.fullmatch(path)]:
                 if values[path].source == "default":
                     values[path] = Value(change.after, "default")
     return msgspec.structs.replace(config, values=values)
+
+
+@lru_cache(maxsize=2)
+def _followers(knowledge: Knowledge) -> dict[str, list[re.Pattern[str]]]:
+    """What the paths look like that follow a path by default."""
+    found: dict[str, list[re.Pattern[str]]] = {}
+    for setting in knowledge.settings:
+        if setting.follows:
+            shape = re.compile(re.escape(setting.path).replace(r"\[\]", r"\[\d+\]"))
+            found.setdefault(setting.follows, []).append(shape)
+    return found
 
 
 def merged(first: Iterable[ConfigChange], second: Iterable[ConfigChange]) -> tuple[ConfigChange, ...]:

@@ -71,7 +71,7 @@ def with_numbers(
     kept = _previews_in_order(kept, before)
     kept = [_same_effective_batch(item, kept, wanted.get(item.id, ())) for item in kept]
     ranked = tuple(msgspec.structs.replace(item, rank=index + 1) for index, item in enumerate(kept))
-    return Numbers(ranked, _ladder(ranked, config, estimate, knowledge, wanted), tuple(small))
+    return Numbers(ranked, _ladder(ranked, config, before, estimate, knowledge, wanted), tuple(small))
 
 
 def saved(before: Forecast, after: Forecast) -> Range:
@@ -159,6 +159,7 @@ def _same_effective_batch(item: Suggestion, others: Sequence[Suggestion], wanted
 def _ladder(
     suggestions: Sequence[Suggestion],
     config: JobConfig,
+    before: Forecast,
     estimate: Estimate,
     knowledge: Knowledge,
     wanted: Mapping[str, tuple[Change, ...]],
@@ -166,9 +167,9 @@ def _ladder(
     """One variable a rung, each on top of the last, until one fits; later ones that save nothing are left out."""
     rungs: list[Rung] = []
     made: tuple[ConfigChange, ...] = ()
-    last: Forecast | None = estimate(config)
+    last = before
     for item in suggestions:
-        if item.peak is None or not item.changes or last is None:
+        if item.peak is None or not item.changes:
             continue
         here = edited(config, made, knowledge)
         more = _again(item, here, wanted)

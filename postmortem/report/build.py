@@ -41,26 +41,9 @@ def build(
             options=made.options(analysis, redacted=redacted, ticket=ticket),
             beside=made.beside(analysis),
         ),
-        run=doc.Run(
-            trainer=diagnosis.trainer,
-            job_name=attempt.job_name or analysis.config.job_name,
-            arch=LogText(diagnosis.arch) if diagnosis.arch else None,
-            family=diagnosis.family,
-            start_step=attempt.start_step if attempt.resumed or attempt.trained or attempt.has_header else None,
-            last_completed_step=attempt.last_completed_step,
-            total_steps=attempt.total_steps or _steps(analysis),
-            last_saved_step=attempt.last_saved_step,
-            safe_step=analysis.kept.step,
-            safe_checkpoint=analysis.kept.checkpoint,
-            safe_source=analysis.kept.source,
-            outcome=diagnosis.outcome,
-            dated=_dated(diagnosis.dated),
-            torch=_torch(diagnosis.torch),
-        ),
+        run=run_of(analysis),
         failure=_failure(analysis, texts, knowledge),
-        memory=doc.Memory(
-            **{key: _round(value) for key, value in diagnosis.memory_mib.items()}, device=diagnosis.device
-        ),
+        memory=memory_of(analysis),
         oom_events=[
             doc.OomEvent(
                 line=chronicle.line_of(oom.place, attempt),
@@ -129,6 +112,33 @@ def build(
         regressions=[_regression(item, texts) for item in diagnosis.regressions],
         lang=lang,
     )
+
+
+def run_of(analysis: Analysis) -> doc.Run:
+    """What the report says of the run itself."""
+    diagnosis, attempt = analysis.diagnosis, analysis.attempt
+    return doc.Run(
+        trainer=diagnosis.trainer,
+        job_name=attempt.job_name or analysis.config.job_name,
+        arch=LogText(diagnosis.arch) if diagnosis.arch else None,
+        family=diagnosis.family,
+        start_step=attempt.start_step if attempt.resumed or attempt.trained or attempt.has_header else None,
+        last_completed_step=attempt.last_completed_step,
+        total_steps=attempt.total_steps or _steps(analysis),
+        last_saved_step=attempt.last_saved_step,
+        safe_step=analysis.kept.step,
+        safe_checkpoint=analysis.kept.checkpoint,
+        safe_source=analysis.kept.source,
+        outcome=diagnosis.outcome,
+        dated=_dated(diagnosis.dated),
+        torch=_torch(diagnosis.torch),
+    )
+
+
+def memory_of(analysis: Analysis) -> doc.Memory:
+    """The sizes of the event that the verdict stands on."""
+    diagnosis = analysis.diagnosis
+    return doc.Memory(**{key: _round(value) for key, value in diagnosis.memory_mib.items()}, device=diagnosis.device)
 
 
 def _dated(dated: Dated | None) -> doc.DatedPart | None:

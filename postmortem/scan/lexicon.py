@@ -11,6 +11,9 @@ from postmortem.knowledge.expressions import any_prefix, expression
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
 from postmortem.scan.literals import Engine, Literals
 
+BAR_PARTS = ("n", "total", "elapsed", "postfix", "remaining", "rate")
+"""The groups that every syntax of a bar has."""
+
 
 class Compiled:
     """One pattern with its expressions, compiled on first use: most are never needed for a given log."""
@@ -83,7 +86,7 @@ class Lexicon:
         names: list[tuple[str, ...]] = []
         for index, item in enumerate(self._bar_syntax):
             parts.append(re.sub(r"\(\?P<(\w+)>", rf"(?P<\g<1>_{index}>", item.pattern.regex))
-            names.append(tuple(f"{name}_{index}" for name in ("n", "total", "elapsed", "postfix")))
+            names.append(tuple(f"{name}_{index}" for name in BAR_PARTS))
         return re.compile("|".join(parts).encode()), tuple(names)
 
     def peel_prefix(self, text: str) -> str:

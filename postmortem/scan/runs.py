@@ -33,6 +33,9 @@ _NINE = bytes.maketrans(_DIGITS + bytes(range(0x80, 0x90)), b"9" * 10 + b"\x8f" 
 """What may differ made the same: digits, and the last byte of a block of the meter."""
 _BASE = bytes.maketrans(_DIGITS, b"0" * 10)
 _SPAN = bytes(9 if code in _DIGITS else 0 for code in range(256))
+_LOW, _HIGH = 0x20, 0x7E
+_ENDS = b",]"
+"""What tqdm guesses (the time that remains, the rate) may be anything between these, but for what would end it."""
 _DECIMAL = [
     (np.uint64(factor), np.uint64(shift), np.uint64(mask))
     for factor, shift, mask in (
@@ -53,13 +56,18 @@ class Form:
         self.width = len(row)
         self.name = (0, head)
         self.stamped = stamped > 0
-        self.n, self.total, self.elapsed, self.postfix = spans
+        self.n, self.total, self.elapsed, self.postfix, *free = spans
         base, span = bytearray(row.translate(_BASE)), bytearray(row.translate(_SPAN))
         for first, last in ((stamped, head), self.total):
             base[first:last] = row[first:last]
             span[first:last] = bytes(last - first)
         for block in _BLOCK.finditer(row, head, self.n[0]):
             base[block.end() - 1], span[block.end() - 1] = 0x80, 0x0F
+        for first, last in free:
+            base[first:last] = bytes([_LOW]) * (last - first)
+            span[first:last] = bytes([_HIGH - _LOW]) * (last - first)
+        self.ends = [(code, row.count(code)) for code in _ENDS]
+        """How often what would end a free column stands in a row."""
         self.base = np.frombuffer(base, np.uint8)
         self.span = np.frombuffer(span, np.uint8)
 
@@ -226,10 +234,12 @@ class Runs:
         if found.end() < stop and not block[found.end() : stop].isspace():
             return None
         row = block[start:end]
+        spans = [(first - start, last - start) for first, last in (found.span(name) for name in names)]
+        looks = _looks(row, spans)
         later = block[end + (MIN_ROWS - 1) * width : end + MIN_ROWS * width]
-        if later.translate(_NINE) != row.translate(_NINE):
+        if _looks(later, spans) != looks:
             return None
-        form = self._form_of(row, found, names, start)
+        form = self._form_of(row, looks, found.start() - start, spans)
         rows = self._alike(block, end, rows, form)
         if not feeds and block[end + rows * width : end + rows * width + 1] not in (b"\r", b"\n", b""):
             rows -= 1  # something is glued to it
@@ -238,10 +248,8 @@ class Runs:
         place = line + feeds, offset + width, offset + width + found.end() - (start + (block[start] == RETURN))
         return Run(block, end, rows, form, feeds, place)
 
-    def _form_of(self, row: bytes, found: re.Match[bytes], names: Sequence[str], start: int) -> Form:
-        spans = [(first - start, last - start) for first, last in (found.span(name) for name in names)]
-        head = found.start() - start
-        key = (row.translate(_NINE), row[:head], row[slice(*spans[1])], *spans)
+    def _form_of(self, row: bytes, looks: bytes, head: int, spans: Sequence[tuple[int, int]]) -> Form:
+        key = (looks, row[:head], row[slice(*spans[1])], *spans)
         form = self._forms.get(key)
         if form is None:
             if len(self._forms) >= _KEPT:
@@ -253,22 +261,38 @@ class Runs:
         """How many of the rows at `at` are of the form."""
         width = form.width
         codes = np.frombuffer(block, np.uint8, rows * width, at)
-        few = min(rows, _FEW)
+        few = max(1, min(rows, _FEW, _TABLE // width))
         wrong = np.subtract(codes[: few * width].reshape(few, width), form.base) > form.span
         first = int(wrong.argmax())
         if wrong.flat[first]:
-            return first // width
-        known = few
+            return self._even(codes[: first // width * width], form)
+        known = self._even(codes[: few * width], form)
+        if known < few:
+            return known
         while known < rows:
             base, span = form.tables
             begin, size = known * width, min(len(base), (rows - known) * width)
-            difference = np.subtract(codes[begin : begin + size], base[:size], out=self._difference[:size])
+            part = codes[begin : begin + size]
+            difference = np.subtract(part, base[:size], out=self._difference[:size])
             wrong = np.greater(difference, span[:size], out=self._wrong[:size])
             first = int(wrong.argmax())
-            if wrong[first]:
-                return known + first // width
-            known += size // width
+            good = first // width if wrong[first] else size // width
+            even = self._even(part[: good * width], form)
+            known += even
+            if even * width < size:
+                break
         return known
+
+    def _even(self, codes: Bytes, form: Form) -> int:
+        """How many of the rows have nothing in their free columns that would end these."""
+        rows = len(codes) // form.width
+        for code, often in form.ends:
+            found = np.equal(codes, code, out=self._wrong[: len(codes)])
+            if np.count_nonzero(found) != often * rows:
+                each = found.reshape(rows, form.width).sum(axis=1) != often
+                rows = int(each.argmax())
+                codes = codes[: rows * form.width]
+        return rows
 
 
 def _end_of(block: bytes, stop: int) -> tuple[int, int]:
@@ -307,3 +331,10 @@ def _left(n: Counts, before: Counts, rises: Flags, proves: Flags, proven: int) -
     where = np.flatnonzero(rises & (bare | (before + 1 < n)))
     left = _merged(before[where] + ~bare[where], n[where]) if len(where) else []
     return left, max(proven, int(reached[-1]))
+
+
+def _looks(row: bytes, spans: Sequence[tuple[int, int]]) -> bytes:
+    """A row without what may differ in it."""
+    (first, behind), (start, last) = spans[4:]
+    even = row[:first] + row[behind:start] + row[last:]
+    return even.translate(_NINE)

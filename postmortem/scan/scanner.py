@@ -31,12 +31,12 @@ _OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n])*(?=[\r\n][^"{]{0,4
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
-def scan(chunks: Iterable[bytes], lexicon: Lexicon, source: str = "", *, bulk_from: int = BULK_FROM) -> ScanResult:
+def scan(chunks: Iterable[bytes], lexicon: Lexicon, source: str = "", *, bulk_from: int | None = None) -> ScanResult:
     """Read one log (UTF-8 bytes, any chunking) and say what it says, in file order.
 
     From byte `bulk_from` on bars are read together; it changes the time that it takes, and nothing else.
     """
-    return Scanner(lexicon, source, bulk_from).run(chunks)
+    return Scanner(lexicon, source, BULK_FROM if bulk_from is None else bulk_from).run(chunks)
 
 
 class Scanner:

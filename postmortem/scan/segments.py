@@ -220,7 +220,7 @@ class Cutter:
                 if found[names[0]] is None:
                     names = next(names for names in self._others if found[names[0]] is not None)
                 name = block[start - 1 : first] if returned and at == start else block[at:first]
-                n, total, elapsed, postfix = found.group(*names)
+                n, total, elapsed, postfix = found.group(*names[:4])
                 yield name, n, total, elapsed, postfix, line, base + at, base + last
                 text = last
                 if bulk and at == start:

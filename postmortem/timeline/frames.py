@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from postmortem.model import Frame, Traceback
-from postmortem.scan.lexicon import Lexicon
+from postmortem.scan.lexicon import Compiled, Lexicon
 
 
 def subject(frame: Frame) -> str:
     """A frame as the expressions of `frame` entries see it: ``path|function|code line``."""
     return f"{frame.path.reveal().replace(chr(92), '/')}|{frame.function}|{frame.code.reveal()}"
+
+
+@lru_cache(maxsize=1024)
+def _entries_of(text: str, lexicon: Lexicon) -> tuple[Compiled, ...]:
+    """The `frame` entries that a frame matches; a traceback is asked more than once, and many runs have the same."""
+    return tuple(item for item in lexicon.frames if item.match(text))
 
 
 def phase_of(traceback: Traceback, lexicon: Lexicon) -> tuple[str | None, Frame | None]:
@@ -19,10 +26,9 @@ def phase_of(traceback: Traceback, lexicon: Lexicon) -> tuple[str | None, Frame 
     phase: str | None = None
     where: Frame | None = None
     for depth, frame in enumerate(traceback.frames):
-        text = subject(frame)
-        for item in lexicon.frames:
+        for item in _entries_of(subject(frame), lexicon):
             sets = item.pattern.sets
-            if sets.phase and (best is None or (sets.weight, depth) >= best) and item.match(text):
+            if sets.phase and (best is None or (sets.weight, depth) >= best):
                 best, phase, where = (sets.weight, depth), sets.phase, frame
     return phase, where
 
@@ -34,7 +40,7 @@ def host_copy(traceback: Traceback, lexicon: Lexicon) -> Frame | None:
     """
     for frame in reversed(traceback.frames):
         text = subject(frame)
-        if any(item.pattern.sets.resource and item.match(text) for item in lexicon.frames):
+        if any(item.pattern.sets.resource for item in _entries_of(text, lexicon)):
             return frame
         if _own(text):
             return None

@@ -40,9 +40,10 @@ def outlook(
     plain = of(config)
     ran_out = diagnosis.kind in RAN_OUT
     gap = anchored(plain, diagnosis.memory_mib) if isinstance(plain, Forecast) and ran_out else 0.0
+    told = of(config, gap) if gap else plain
 
     def estimate(wanted: JobConfig) -> Forecast | None:
-        found = of(wanted, gap)
+        found = told if wanted is config else of(wanted, gap)
         return found if isinstance(found, Forecast) else None
 
-    return (of(config, gap) if gap else plain), estimate
+    return told, estimate

@@ -79,17 +79,6 @@ def test_a_pack_that_is_not_valid_is_refused_with_its_place(tmp_path: Path, text
         load(tmp_path, cache=False)
 
 
-def test_the_cache_gives_the_same_knowledge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("POSTMORTEM_NO_CACHE", raising=False)
-    first = load()
-    assert list((tmp_path / "postmortem").glob("knowledge-*.json"))
-    assert load() == first == load(cache=False)
-    for stored in (tmp_path / "postmortem").glob("knowledge-*.json"):
-        stored.write_bytes(b"{broken")
-    assert load() == first
-
-
 def test_yaml_bombs_are_refused() -> None:
     bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
     for index in range(8):

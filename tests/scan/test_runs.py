@@ -15,6 +15,7 @@ from tests.simulate import bar, config, head, training
 NEVER = 1 << 62
 NAMES = ("mugs", "mugs2", "50% mugs", "Generating Images", "", "OOM during training step")
 PREFIXES = ("", "2026-02-03T04:05:{:02d}.123456789Z ", "[12:00:{:02d}] ", "2026-02-03 04:05:{:02d} [INFO] ")
+RATES = (" 2.00s/it", " 1.85it/s", "12.00s/it", "     ?s/it", " 2.0]s/it", " 2,00s/it", " 2.00s|it")
 GLUED = ("", "", "", "  ", "\x1b[A", "Error running job: CUDA out of memory", " and more", "\nSaving at step 4\n")
 
 
@@ -37,7 +38,9 @@ def log_of(seed: int) -> str:
         if step > rare:
             postfix = f", lr: 1.0e-04 loss: {roll.randrange(1000, 9999) / 1000:.3f}e-01"
         drawn = [bar(name, n, total, clock, postfix), bar(name, n + 1, total, clock, postfix)]
+        guess = roll.choice(RATES[:2]) if roll.random() > rare else roll.choice(RATES)
         for draw in drawn[1:] if step < rare else drawn:
+            draw = draw.replace("10:00,  2.00s/it", f"{roll.randrange(10, 99)}:00, {guess}")
             text = prefix.format(clock % 60) + draw[1:] + (roll.choice(GLUED) if roll.random() < rare else "")
             out += [("\r" if end == "\r" else "") + text + ("" if end == "\r" else end)] * (2 if doubled else 1)
         n += 1
