@@ -28,6 +28,9 @@ class Code(msgspec.Struct, frozen=True, array_like=True):
 
 
 _CODES: dict[str, Code] = {}
+_DIGITS = frozenset("0123456789")
+_TOKEN = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[\d,]*\}|\(\?P?[<=]\w+[>)])|[0-9]", re.DOTALL)
+"""A digit that stands for itself, or (the group) what holds digits of another meaning."""
 
 
 @lru_cache(maxsize=4096)
@@ -71,6 +74,46 @@ def any_prefix(prefixes: Iterable[Pattern]) -> str:
     """All decorations in front of a line as one expression: most lines have none, and to learn that takes one call."""
     sources = (re.sub(r"\(\?P<\w+>", "(?:", item.regex) for item in prefixes)
     return "|".join(f"(?:{source})" for source in sources) or "(?!)"
+
+
+@lru_cache(maxsize=1024)
+def ignores_digits(source: str) -> bool:
+    """Whether `source` matches the same text when digits in it are others; False where that is not sure."""
+    _, parser = _compiler()
+    try:
+        return parser is not None and _ignores_digits(parser.parse(source, 0))
+    except (re.error, OverflowError, RecursionError):
+        return False
+
+
+@lru_cache(maxsize=1024)
+def with_any_digits(source: str) -> Any:
+    """An expression that matches at least where `source` does, whatever the digits there; None if there is none."""
+    if any(sign in source for sign in ("(?!", "(?<!", "(?(")):
+        return None
+    wider = _TOKEN.sub(lambda token: token[1] or r"\d", source)
+    return re.compile(wider) if ignores_digits(wider) else None
+
+
+def _ignores_digits(parsed: Any) -> bool:
+    for operation, argument in parsed:
+        name = str(operation)
+        if name in ("LITERAL", "NOT_LITERAL"):
+            same = chr(argument) not in _DIGITS
+        elif name == "RANGE":
+            low, high = argument
+            same = high < ord("0") or low > ord("9") or (low <= ord("0") and high >= ord("9"))
+        elif name == "IN":
+            same = _ignores_digits(argument)
+        elif name in ("SUBPATTERN", "MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT", "ASSERT", "ASSERT_NOT"):
+            same = _ignores_digits(argument[-1])
+        elif name == "BRANCH":
+            same = all(map(_ignores_digits, argument[1]))
+        else:
+            same = name in ("ANY", "AT", "CATEGORY", "NEGATE")
+        if not same:
+            return False
+    return True
 
 
 def _code(source: str) -> Code | None:

@@ -35,10 +35,10 @@ class DumpReader:
         """Whether an object has been opened and not closed."""
         return self._place is not None
 
-    def offer(self, raw: str, place: Place) -> bool:
-        """True if the line belongs to a dump (and so means nothing else)."""
+    def offer(self, raw: str, place: Place, *, opens: bool = True) -> bool:
+        """True if the line belongs to a dump (and so means nothing else). Only one that `opens` may open one."""
         if self._place is None:
-            if raw.rstrip().endswith("{") and self._peel(raw).strip() == "{":
+            if opens and raw.rstrip().endswith("{") and self._peel(raw).strip() == "{":
                 self._place = place
                 self._rows = [("{", place.line)]
                 self._chars = 0
@@ -49,7 +49,7 @@ class DumpReader:
             return True
         if len(self._rows) == 1 and not _KEY.match(text):
             self._drop()
-            return self.offer(raw, place)
+            return self.offer(raw, place, opens=opens)
         if not _INSIDE.match(text):
             return False
         self._rows.append((text, place.line))

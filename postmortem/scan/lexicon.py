@@ -67,8 +67,9 @@ class Lexicon:
         # where a shorter one stands anyway, a longer one adds nothing
         alone = {a for a in self.carrier_anchors if not any(b in a for b in self.carrier_anchors - {a})}
         asked = {**dict.fromkeys(sorted(alone), ()), **{word: tuple(items) for word, items in self.anchored.items()}}
+        self.words = tuple(asked)
         self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
-        self._literals = Literals(tuple(asked), engine)
+        self._literals = Literals(self.words, engine)
 
     def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
         """Where an anchor stands in `joined`, in order, with its entries (none for what only introduces a message).
