@@ -99,16 +99,8 @@ class Run:
         """The postfix in a row."""
         return self._part(row, self._form.postfix)
 
-    def sample(self, row: int) -> tuple[int, bytes, int, bytes]:
-        """(count, elapsed, line, description) of a row."""
-        form = self._form
-        start = self._at + row * form.width
-        first, last = form.elapsed
-        name = self._name if not form.stamped else self.name(row)
-        return self.count(row), self._block[start + first : start + last], self.place(row)[0], name
-
     def columns(self, rows: range | Counts) -> tuple[list[int], list[bytes], list[int], list[bytes]]:
-        """The same of several rows, a list for each."""
+        """Counts, elapsed, lines and descriptions of several rows, a list for each."""
         form, block = self._form, self._block
         first, last = form.elapsed
         indices = list(rows) if isinstance(rows, range) else rows.tolist()
