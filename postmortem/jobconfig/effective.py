@@ -103,12 +103,12 @@ def _duplicates(raw: RawConfig, name: str) -> Iterator[Notice]:
 
 def _others(settings: Mapping[str, Any], values: Mapping[str, Value], knowledge: Knowledge) -> dict[str, Any]:
     """The leaves of `settings` under paths that no setting of the knowledge base covers."""
-    covered = _prepared(knowledge)[2] | values.keys()
+    aliases = _prepared(knowledge)[2]
     found: dict[str, Any] = {}
     stack: list[tuple[str, Any]] = [("", settings)]
     while stack and len(found) < MAX_OTHERS:
         path, value = stack.pop()
-        if path in covered and not (path in _CONTAINERS and isinstance(value, list)):
+        if (path in values or path in aliases) and not (path in _CONTAINERS and isinstance(value, list)):
             continue
         if isinstance(value, Mapping):
             stack.extend((f"{path}.{key}" if path else str(key)[:_LONG], below) for key, below in value.items())
