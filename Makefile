@@ -30,10 +30,10 @@ unit: $(VENV)/.ready
 pages: $(VENV)/.ready
 	SCREENSHOTS=$(or $(SCREENSHOTS),build/pages) $(BIN)/python -m pytest tests/browser -rs
 
-# the laws and the truth over as many generated logs as wanted: make laws N=2000
+# the laws, the truth and the equality of all ways to read, over as many generated logs as wanted: make laws N=2000
 N ?= 2000
 laws: $(VENV)/.ready
-	LAWS_N=$(N) $(BIN)/python -m pytest tests/test_truth.py tests/test_laws.py -n auto
+	LAWS_N=$(N) $(BIN)/python -m pytest tests/test_truth.py tests/test_laws.py tests/test_equal.py tests/scan/test_draws.py -n auto
 
 goldens: $(VENV)/.ready
 	UPDATE_GOLDENS=1 $(BIN)/python -m pytest tests/test_fixtures.py -n auto
@@ -52,8 +52,9 @@ fleet: $(VENV)/.ready
 	@mkdir -p build
 	$(BIN)/python benchmarks/fleet.py build/corpus
 
+# every ratio against its target (docs/performance.md), a quarter of an hour: make bench BENCH='--quick --rows marginal'
 bench: $(VENV)/.ready
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/bench.py $(BENCH)
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -1,6 +1,6 @@
 """Print how much memory the command takes for logs of growing size on standard input; nothing here fails a test.
 
-python benchmarks/memory.py [--megabytes 2 200 2000] [--form bars quoted docker json utf16 html]
+python benchmarks/memory.py [--megabytes 2 200 2000] [--form bars quoted docker json html]
 """
 
 from __future__ import annotations
@@ -64,11 +64,15 @@ FORMS: dict[str, Callable[[int], Iterator[str]]] = {
 }
 
 
+def command_for(path: str) -> list[str]:
+    """The command on the log at `path` (``-``: standard input), which prints its own peak."""
+    return [sys.executable, str(pathlib.Path(__file__)), "--child", path]
+
+
 def peak_mib(form: str, size: int, encoding: str = "utf-8") -> tuple[float, float]:
     """(peak resident memory in MiB, seconds) of the command reading `size` characters of `form` from a pipe."""
-    command = [sys.executable, str(pathlib.Path(__file__)), "--child"]
     started = time.perf_counter()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(command_for("-"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None and child.stdout is not None
         for piece in FORMS[form](size):
             child.stdin.write(piece.encode(encoding))
@@ -77,16 +81,37 @@ def peak_mib(form: str, size: int, encoding: str = "utf-8") -> tuple[float, floa
     return kib / 1024, time.perf_counter() - started
 
 
-def child() -> None:
-    """Run the command on standard input, then print this process's peak."""
+def peak_of_file_mib(path: pathlib.Path, env: dict[str, str] | None = None, *, piped: bool = False) -> float:
+    """Peak resident memory in MiB of the command reading the file at `path`, or the same bytes from a pipe."""
+    if not piped:
+        done = subprocess.run(command_for(str(path)), env=env, stdout=subprocess.PIPE, check=True)
+        return int(done.stdout.split()[-1]) / 1024
+    with subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE) as cat:
+        done = subprocess.run(command_for("-"), env=env, stdin=cat.stdout, stdout=subprocess.PIPE, check=True)
+    return int(done.stdout.split()[-1]) / 1024
+
+
+def own_peak_kib() -> int:
+    """The most resident memory that this process had, in KiB.
+
+    Not from `getrusage` where there is /proc: that counts what the parent had at the fork as the child's own.
+    """
+    status = pathlib.Path("/proc/self/status")
+    if status.is_file():
+        return int(re.findall(r"VmHWM:\s*(\d+)", status.read_text())[0])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def child(path: str) -> None:
+    """Run the command on the log at `path`, then print this process's peak."""
     import contextlib
     import io
 
     from postmortem.cli.main import run
 
     with contextlib.redirect_stdout(io.StringIO()):
-        run(["analyze", "-", "--format", "json", "-o", "/dev/null"])
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        run(["analyze", path, "--format", "json", "-o", "/dev/null"])
+    print(own_peak_kib())
 
 
 def main() -> None:
@@ -95,10 +120,10 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, nargs="+", default=[2, 200, 2000])
     parser.add_argument("--form", nargs="+", choices=FORMS, default=["bars"])
     parser.add_argument("--encoding", default="utf-8")
-    parser.add_argument("--child", action="store_true")
+    parser.add_argument("--child", metavar="LOG")
     options = parser.parse_args()
     if options.child:
-        return child()
+        return child(options.child)
     for form in options.form:
         for megabytes in options.megabytes:
             mib, seconds = peak_mib(form, megabytes * 1_000_000, options.encoding)

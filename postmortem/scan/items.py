@@ -5,13 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from postmortem.model import BarSpan, Event, Item, Traceback
+from postmortem.scan.bars import MAX_RANGES, MAX_SAMPLES
 
-MAX_ITEMS = 60_000
+MAX_ITEMS = 30_000
 """Events kept of one log; beyond it the oldest attempts go first."""
 MAX_ALIKE = 3_000
 """Events of one pattern kept of one attempt; what a flood adds after that is counted, not kept."""
 MAX_SKIPS = 20_000
-"""The same for bars, and for what drops a batch: each may be a step of its own."""
+"""The same for what drops a batch: each may be a step of its own."""
+MAX_SPANS = 6_000
+"""Spans of bars kept apart; after that, those of one bar that follow each other become one."""
 MAX_STARTS = 1_500
 
 
@@ -57,12 +60,13 @@ class Items:
         """Keep an item, or count it. True when older items had to go, and so all positions changed."""
         kind = item.pattern if isinstance(item, Event) else type(item).__name__
         alike = self._alike[kind] = self._alike.get(kind, 0) + 1
+        if isinstance(item, BarSpan) and alike > MAX_SPANS:
+            joined = _joined(self._items[-1], item)
+            if joined is not None:
+                self._items[-1] = joined
+                return False
         if alike > (MAX_SKIPS if isinstance(item, BarSpan) or kind in self._skips else MAX_ALIKE):
-            last = self._items[-1]
-            if isinstance(item, BarSpan) and isinstance(last, BarSpan) and last.description == item.description:
-                self._items[-1] = item
-            else:
-                self._latest[kind] = (len(self._items), item)
+            self._latest[kind] = (len(self._items), item)
             self.dropped += 1
             return False
         self._items.append(item)
@@ -92,3 +96,23 @@ class Items:
         self.dropped += at
         del self._items[:at]
         self._starts = [start - at for start in self._starts if start >= at]
+
+
+def _joined(before: Item, span: BarSpan) -> BarSpan | None:
+    """Two spans of one bar as one; None where they are not of one."""
+    if not isinstance(before, BarSpan) or before.description != span.description or before.total != span.total:
+        return None
+    if before.start_n != span.start_n or span.first_n < before.last_n:
+        return None
+    samples = before.samples + span.samples
+    walls = before.walls + span.walls if before.walls and span.walls else ()
+    step = 2 if len(samples) > 2 * MAX_SAMPLES else 1
+    return msgspec.structs.replace(
+        span,
+        place=before.place,
+        first_n=before.first_n,
+        draws=before.draws + span.draws,
+        unproven=(before.unproven + span.unproven)[:MAX_RANGES],
+        samples=(*samples[:-1:step], samples[-1]),
+        walls=(*walls[:-1:step], walls[-1]) if walls else (),
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -33,6 +33,15 @@ _NINE = bytes.maketrans(_DIGITS + bytes(range(0x80, 0x90)), b"9" * 10 + b"\x8f" 
 """What may differ made the same: digits, and the last byte of a block of the meter."""
 _BASE = bytes.maketrans(_DIGITS, b"0" * 10)
 _SPAN = bytes(9 if code in _DIGITS else 0 for code in range(256))
+_DECIMAL = [
+    (np.uint64(factor), np.uint64(shift), np.uint64(mask))
+    for factor, shift, mask in (
+        (10 * 256 + 1, 8, 0x00FF00FF00FF00FF),
+        (100 * 65536 + 1, 16, 0x0000FFFF0000FFFF),
+        (10000 * 4294967296 + 1, 32, 0xFFFFFFFF),
+    )
+]
+"""Eight digits in a word, the first in its lowest byte, to their number."""
 _BLOCK = re.compile(rb"\xe2\x96[\x80-\x8f]")
 """A block of the meter, of which the last grows by eighths."""
 
@@ -49,7 +58,6 @@ class Form:
         for first, last in ((stamped, head), self.total):
             base[first:last] = row[first:last]
             span[first:last] = bytes(last - first)
-        self._digits = bytes(span)
         for block in _BLOCK.finditer(row, head, self.n[0]):
             base[block.end() - 1], span[block.end() - 1] = 0x80, 0x0F
         self.base = np.frombuffer(base, np.uint8)
@@ -60,34 +68,6 @@ class Form:
         """Base and span for as many rows as are compared at once."""
         rows = max(1, _TABLE // self.width)
         return np.tile(self.base, rows), np.tile(self.span, rows)
-
-    @cached_property
-    def postfix_words(self) -> tuple[tuple[int, int], ...]:
-        """The words that cover the postfix's digits; see `_words`."""
-        return _words(self._digits, *self.postfix)
-
-    @cached_property
-    def elapsed_words(self) -> tuple[tuple[int, int], ...]:
-        """The same for the bar's clock."""
-        return _words(self._digits, *self.elapsed)
-
-
-@lru_cache(maxsize=64)
-def _words(digits: bytes, at: int, last: int) -> tuple[tuple[int, int], ...]:
-    """(column, mask) of the words of eight bytes that cover the `digits` from column `at` to before `last`."""
-    words: list[tuple[int, int]] = []
-    while at < last:
-        if not digits[at]:
-            at += 1
-            continue
-        column = max(0, min(at, len(digits) - _WORD))
-        mask = 0
-        for index in range(_WORD):
-            if at <= column + index < last and digits[column + index]:
-                mask |= 0xFF << (8 * index)
-        words.append((column, mask))
-        at = column + _WORD
-    return tuple(words)
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -171,10 +151,10 @@ class Run:
         """
         part = slice(first + 1, last + 1)
         n, before = self._counts[part], self._counts[first:last]
-        changed = self._changed(self._form.postfix_words)[first:last]
+        changed = self._changed(self._form.postfix)[first:last]
         rows: range | Counts = range(first, last)
         if twin is not None:
-            same = (n == before) & ~changed & ~self._changed(self._form.elapsed_words)[first:last]
+            same = (n == before) & ~changed & ~self._changed(self._form.elapsed)[first:last]
             twins = _second(same, twin)
             twin = bool(twins[-1])
             own = np.flatnonzero(~twins)
@@ -182,17 +162,10 @@ class Run:
             rows = own + first
         if not len(n):
             return Told(rows, (), proven, bool(twin))
+        rises = n > before
         said = self._form.postfix[0] < self._form.postfix[1]
-        proves = changed | (n == before) if said else changed
-        reached = np.maximum.accumulate(np.where(proves, n, -1))
-        known = np.empty_like(reached)
-        known[0] = proven
-        np.maximum(reached[:-1], proven, out=known[1:])
-        bare = known < before
-        leaves = (n > before) & (bare | (before + 1 < n))
-        where = np.flatnonzero(leaves)
-        starts = before[where] + ~bare[where]
-        return Told(rows, _merged(starts, n[where]), max(proven, int(reached[-1])), bool(twin))
+        proves = changed | ~rises if said else changed
+        return Told(rows, *_left(n, before, rises, proves, proven), bool(twin))
 
     def _part(self, row: int, part: tuple[int, int]) -> bytes:
         start = self._at + row * self._form.width
@@ -201,29 +174,34 @@ class Run:
     @cached_property
     def _counts(self) -> Counts:
         """The counts, with that of the row before the first."""
-        width = self._form.width
-        rows = self.rows + 1
-        table = np.frombuffer(self._block, np.uint8, rows * width, self._at - width).reshape(rows, width)
         first, last = self._form.n
-        found = table[:, first].astype(np.int64)
-        for column in range(first + 1, last):
-            found *= 10
-            found += table[:, column]
-        found -= 48 * int("1" * (last - first))
-        return found
+        if last - first > _WORD or last < _WORD:
+            return np.array([int(self._part(row, self._form.n)) for row in range(-1, self.rows)], np.int64)
+        # the digits are the last bytes of a word; two, then four, then eight of them are made one number at a time
+        width = self._form.width
+        column = self._at - width + last - _WORD
+        word = np.ndarray((self.rows + 1,), "<u8", self._block, column, (width,))
+        found = word & np.uint64(0x0F0F0F0F0F0F0F0F >> (8 * (first - last + _WORD)) << (8 * (first - last + _WORD)))
+        for factor, shift, mask in _DECIMAL:
+            found *= factor
+            found >>= shift
+            found &= mask
+        counts: Counts = found.view(np.int64)
+        return counts
 
     @cached_property
     def _falls(self) -> list[int]:
         falls: list[int] = np.flatnonzero(self._counts[1:] < self._counts[:-1]).tolist()
         return falls
 
-    def _changed(self, words: Sequence[tuple[int, int]]) -> Flags:
-        """Whether what the words cover differs in a row from the row before it."""
-        changed = np.zeros(self.rows, np.bool_)
+    def _changed(self, part: tuple[int, int]) -> Flags:
+        """Whether a part differs in a row from the row before it."""
+        first, last = part
+        if first == last:
+            return np.zeros(self.rows, np.bool_)
         width = self._form.width
-        for column, mask in words:
-            found = np.ndarray((self.rows + 1,), "<u8", self._block, self._at - width + column, (width,))
-            changed |= ((found[1:] ^ found[:-1]) & np.uint64(mask)) != 0
+        text = np.ndarray((self.rows + 1,), f"S{last - first}", self._block, self._at - width + first, (width,))
+        changed: Flags = text[1:] != text[:-1]
         return changed
 
 
@@ -313,9 +291,19 @@ def _second(same: Flags, twin: bool) -> Flags:
 
 def _merged(starts: Counts, ends: Counts) -> list[tuple[int, int]]:
     """Ranges, with those that touch made one."""
-    if not len(starts):
-        return []
     apart = np.flatnonzero(starts[1:] != ends[:-1])
     first = starts[np.concatenate(([0], apart + 1))].tolist()
     last = ends[np.concatenate((apart, [len(ends) - 1]))].tolist()
     return list(zip(first, last, strict=True))
+
+
+def _left(n: Counts, before: Counts, rises: Flags, proves: Flags, proven: int) -> tuple[list[tuple[int, int]], int]:
+    """The counts that rows leave unproven, and the last one that they or the rows before them prove."""
+    reached = np.maximum.accumulate(np.where(proves, n, -1))
+    known = np.empty_like(reached)
+    known[0] = proven
+    np.maximum(reached[:-1], proven, out=known[1:])
+    bare = known < before
+    where = np.flatnonzero(rises & (bare | (before + 1 < n)))
+    left = _merged(before[where] + ~bare[where], n[where]) if len(where) else []
+    return left, max(proven, int(reached[-1]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from postmortem.model import BarSpan
 from postmortem.scan import Lexicon, scan
-from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS
+from postmortem.scan.bars import MAX_SAMPLES
+from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS, MAX_SPANS
 from tests.conftest import Analyse
 from tests.simulate import config, finished, head, training
 
@@ -49,3 +51,16 @@ def test_banners_after_the_abort(run: Analyse) -> None:
 def test_digits_without_end(run: Analyse) -> None:
     analysis = run(head(config()) + "CUDA out of memory. Tried to allocate " + "1" * 15_000 + " GiB\n")
     assert analysis.diagnosis.memory_mib.get("tried_to_allocate") is None
+
+
+def test_spans_of_one_bar_become_one_and_lose_nothing(lexicon: Lexicon) -> None:
+    steps = 4 * (MAX_SPANS + 2000)
+    skipped = set(range(7, steps, 4001))
+    draws = training(steps, skipped, buffered=True).split("\r")
+    log = "".join(("\nSaving at step 9\n" if index % 8 == 0 else "") + "\r" + draw for index, draw in enumerate(draws))
+    spans = [item for item in scan([log.encode()], lexicon).items if isinstance(item, BarSpan)]
+    assert len(spans) <= MAX_SPANS + 1
+    assert {n for span in spans for start, end in span.unproven for n in range(start, end)} == skipped
+    assert (spans[-1].first_n, spans[-1].last_n) == (spans[-2].last_n, steps)
+    assert sum(span.draws for span in spans) == 2 * steps + 1 - len(skipped)
+    assert len(spans[-1].samples) <= 2 * MAX_SAMPLES + MAX_SAMPLES
