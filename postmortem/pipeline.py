@@ -28,6 +28,7 @@ from postmortem.model import (
 )
 from postmortem.remedies import plan
 from postmortem.scan import Lexicon, scan
+from postmortem.scan.segments import BULK_FROM
 from postmortem.text import LogText
 from postmortem.timeline import build, confirm, join, kept, row_of
 from postmortem.vram import Card, Forecast, Ledger, Refusal, card_of, ledger, outlook
@@ -155,11 +156,14 @@ def analyse_run(
     configs: Sequence[ConfigText],
     lexicon: Lexicon,
     beside: Beside = Beside(),
+    *,
+    bulk_from: int = BULK_FROM,
 ) -> tuple[Analysis, tuple[Analysis, ...]]:
     """The analysis that `analyse` gives, and those that `analyse_each` gives of the same job where it had several
-    attempts; each log is read once. Of the history the UI's database says nothing. Raises NothingRecognised.
+    attempts; each log is read once. Of the history the UI's database says nothing. `bulk_from` as `scan` takes it.
+    Raises NothingRecognised.
     """
-    scans, attempts = _read(logs, lexicon, beside.skipped_steps)
+    scans, attempts = _read(logs, lexicon, beside.skipped_steps, bulk_from)
     chosen = choose(attempts)
     found = _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
     if len(attempts) == 1:
@@ -174,9 +178,9 @@ def analyse_run(
 
 
 def _read(
-    logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None
+    logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None, bulk_from: int = BULK_FROM
 ) -> tuple[list[ScanResult], tuple[Attempt, ...]]:
-    scans = [scan(log.chunks, lexicon, log.name) for log in logs]
+    scans = [scan(log.chunks, lexicon, log.name, bulk_from=bulk_from) for log in logs]
     attempts = build(scans, lexicon)
     if not attempts:
         raise NothingRecognised

@@ -10,6 +10,7 @@ from postmortem.jobconfig import ConfigText
 from postmortem.knowledge.load import history
 from postmortem.model import DatasetSizes, JobDatabase
 from postmortem.scan import Lexicon
+from postmortem.scan.segments import BULK_FROM
 
 
 def sources(opened: Intake, told: Callable[[int], None] | None = None) -> list[pipeline.Source]:
@@ -50,12 +51,12 @@ def analysis_of(
 
 
 def run_of(
-    opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None
+    opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None, *, bulk_from: int = BULK_FROM
 ) -> tuple[pipeline.Analysis, tuple[pipeline.Analysis, ...]]:
     """The analysis of the attempt that counts, and of all attempts of its job where there are several; the logs are
-    read once. Raises as `pipeline.analyse_run`, and OSError."""
+    read once. `bulk_from` as `scan` takes it. Raises as `pipeline.analyse_run`, and OSError."""
     beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), database, history())
-    return pipeline.analyse_run(opened.source, sources(opened), opened.configs, lexicon, beside)
+    return pipeline.analyse_run(opened.source, sources(opened), opened.configs, lexicon, beside, bulk_from=bulk_from)
 
 
 def analyses_of(

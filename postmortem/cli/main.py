@@ -7,9 +7,8 @@ import gc
 import os
 import sys
 
-COLLECT_EVERY = 50_000
-"""Objects made between two searches for cyclic garbage. What a start makes stays until the end, and the interpreter's
-700 would have it looked through a hundred times over."""
+from postmortem import COLLECT_EVERY
+
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
 

@@ -29,6 +29,8 @@ from postmortem.text import printable
 NOTHING = "no line in it is one that a training program prints"
 FETCHED_AHEAD = 8
 """Runs of a store that are being fetched while another is analysed: a store is slow to answer, not slow to send."""
+BULK_FROM = 16 << 10
+"""Bytes of a log from which on its bars are read together: what that takes is loaded once for all runs."""
 AHEAD_BYTES = 128 << 20
 TRIES = 3
 """How often a store is asked for a run; it rests for a second and more between."""
@@ -200,7 +202,7 @@ def content_key(target: Target, opened: Intake) -> str:
 
 def _row(target: Target, opened: Intake, lexicon: Lexicon) -> Row:
     database = _database(opened)
-    analysis, history = run_of(opened, lexicon, database)
+    analysis, history = run_of(opened, lexicon, database, bulk_from=BULK_FROM)
     return row_of(target.name, shown(target.path), analysis, lexicon.knowledge, history)
 
 

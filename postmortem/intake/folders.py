@@ -154,7 +154,10 @@ def _listed(folder: Path) -> Iterator[Path]:
 
 def _is_file(folder: Path, entry: Path) -> bool:
     try:
-        return stat.S_ISREG(entry.stat().st_mode) and inside(folder, entry)
+        mode = entry.lstat().st_mode
+        return stat.S_ISREG(mode) or (
+            stat.S_ISLNK(mode) and stat.S_ISREG(entry.stat().st_mode) and inside(folder, entry)
+        )
     except OSError:
         return False
 

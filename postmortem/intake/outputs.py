@@ -46,12 +46,18 @@ def witness(folder: Path) -> FolderWitness | None:
         entries, whole = _list(folder)
     except OSError:
         return None
-    step, images, listed = _last_preview(folder / "samples", folder)
+    # what is not among the names need not be asked for
+    step, images, listed = None, 0, True
+    if "samples" in entries or not whole:
+        step, images, listed = _last_preview(folder / "samples", folder)
+    optimizer = None
+    if "optimizer.pt" in entries or not whole:
+        optimizer = _archive_state(folder, folder / "optimizer.pt")
     absolute = Path(os.path.abspath(folder))  # noqa: PTH100  (the name as the user sees it)
     return FolderWitness(
         name=LogText(absolute.name),
         checkpoints=_checkpoints(folder, entries),
-        optimizer=_archive_state(folder, folder / "optimizer.pt"),
+        optimizer=optimizer,
         preview_step=step,
         preview_images=images,
         whole=whole and listed,

@@ -257,6 +257,9 @@ def _file(path: Path, name: str) -> LogFile:
     _require_text(head, str(path))
 
     def raw() -> Iterator[bytes]:
+        if size == len(head):
+            yield head  # a small log is read once
+            return
         with path.open("rb") as file:
             while piece := file.read(CHUNK):
                 yield piece

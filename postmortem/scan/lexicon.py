@@ -9,6 +9,7 @@ from typing import Any
 
 from postmortem.knowledge.expressions import any_prefix, expression
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
+from postmortem.model import Event
 from postmortem.scan.literals import Engine, Literals
 
 BAR_PARTS = ("n", "total", "elapsed", "postfix", "remaining", "rate")
@@ -68,6 +69,8 @@ class Lexicon:
         alone = {a for a in self.carrier_anchors if not any(b in a for b in self.carrier_anchors - {a})}
         asked = {**dict.fromkeys(sorted(alone), ()), **{word: tuple(items) for word, items in self.anchored.items()}}
         self.words = tuple(asked)
+        self.meanings: dict[tuple[str, frozenset[Compiled]], tuple[Event, ...]] = {}
+        """What lines that were read mean; see recognise.py."""
         self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
         self._literals = Literals(self.words, engine)
 
