@@ -138,7 +138,7 @@ class Floods:
         if len(raw) > MAX_FORM or b"%" in raw or b": : " in raw or any(word in form for word in self._numbered):
             return None
         text = strip_escapes(raw.decode("utf-8", "replace"))
-        if text.startswith("[") or text.rstrip().endswith("{"):
+        if text.rstrip().endswith("{"):
             return None
         entries = self._entries(raw)
         if entries is None:

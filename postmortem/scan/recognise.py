@@ -120,17 +120,25 @@ class Recogniser:
     def _peel(self, text: str) -> _Message:
         message = _Message(text)
         for _ in range(4):
-            for item in self._lexicon.carriers:
-                if item.pattern.anywhere or item.pattern.id in message.carriers:
-                    continue
+            opening = self._opening(message)
+            if opening is None:
+                break
+            item, found = opening
+            self._note(message, item, found)
+            message.text = message.text[found.end() :]
+        return message
+
+    def _opening(self, message: _Message) -> tuple[Compiled, Any] | None:
+        """The carrier at the start of what is left, of those that were not peeled off yet."""
+        first = self._lexicon.carrier(message.text)
+        if first is None:
+            return None
+        for item in (first, *self._lexicon.openers):
+            if item.pattern.id not in message.carriers:
                 found = item.match(message.text)
                 if found and found.end():
-                    self._note(message, item, found)
-                    message.text = message.text[found.end() :]
-                    break
-            else:
-                break
-        return message
+                    return item, found
+        return None
 
     def _glued(self, text: str) -> _Message | None:
         """An exception's name in the middle of a line: a pasted or woven line; the message follows it."""

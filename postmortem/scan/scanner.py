@@ -49,6 +49,8 @@ class Scanner:
         self._dump = DumpReader(lexicon, source)
         self._tracebacks = {"": TracebackReader(source)}
         self._traceback = self._tracebacks[""]
+        self._new: tuple[str, TracebackReader] | None = None
+        """The reader for a process that had none; kept once a traceback of its has begun."""
         self._writer = lexicon.by_id.get("prefix.rank")
         self._box = BoxReader(lexicon)
         skips = (item.pattern.id for item in lexicon.statements if item.pattern.role in ("skip", "abort"))
@@ -178,7 +180,8 @@ class Scanner:
         self._flooded = False
         if self._watching() or self._cut_off >= 0 or region.end is not None or at >= len(region.raw):
             return at
-        reached = self._floods.swallow(region, at, self._bars.end, traceback=self._tracebacks[""].open)
+        traceback = any(reader.open for reader in self._tracebacks.values())
+        reached = self._floods.swallow(region, at, self._bars.end, traceback=traceback)
         self._flooded = reached >= len(region.raw)
         worth = self._flooded or reached - at > WINDOW
         self._patience = PATIENCE if worth else min(2 * self._patience, MAX_PATIENCE)
@@ -208,6 +211,7 @@ class Scanner:
                     self._traceback.code(CODE_INDENT + row.code)
                 self._see_trainers(text, place, entries)
                 return
+        self._new = None
         self._traceback = self._of_writer(text)
         if self._traceback.want_code and text.strip():
             self._expect_code(False)
@@ -240,14 +244,18 @@ class Scanner:
                 self._watch(event)
                 if closes:
                     self._flush_traceback(self._traceback.close(event))
+        if self._new is not None and self._new[1].begun:
+            self._tracebacks[self._new[0]] = self._new[1]
 
     def _of_writer(self, text: str) -> TracebackReader:
         """The traceback that a line may belong to: processes that write at once name themselves in front."""
         found = self._writer.match(text) if self._writer is not None and text.startswith("[") else None
         name = found[0].strip() if found else ""
-        if name not in self._tracebacks and len(self._tracebacks) < MAX_WRITERS:
-            self._tracebacks[name] = TracebackReader(self._source)
-        return self._tracebacks.get(name, self._tracebacks[""])
+        known = self._tracebacks.get(name)
+        if known is None and len(self._tracebacks) < MAX_WRITERS:
+            known = TracebackReader(self._source)
+            self._new = name, known
+        return known or self._tracebacks[""]
 
     def _expect_code(self, wanted: bool) -> None:
         self._want_code += wanted - self._traceback.want_code
