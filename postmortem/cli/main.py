@@ -15,12 +15,27 @@ def main() -> None:
         from postmortem.cli.output import prepare
 
         prepare()
+        _end_cleanly()
         arguments = sys.argv[1:]
         if arguments == ["--version"]:
             raise SystemExit(version())
         raise SystemExit(run(with_default(arguments, piped=not sys.stdin.isatty() if sys.stdin else False)))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _end_cleanly() -> None:
+    """A closed terminal and `kill` end us as Ctrl-C does: by way of all that takes half-written files away."""
+    import signal
+
+    def ended(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # who starts it with nohup wants it to outlive the terminal
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, ended)
 
 
 def version() -> int:
