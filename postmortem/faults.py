@@ -7,7 +7,7 @@ it can be told in an issue, and a trace of places without any value: what a log 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TypeVar
 
@@ -26,6 +26,10 @@ VERDICT = "diagnosis"
 """The room without which there is no verdict: its fault is told by the exit status too."""
 
 
+listener: Callable[[Fault], None] | None = None
+"""Who looks for causes (`--debug`) hears of each fault as it happens; nothing else depends on it."""
+
+
 class Fault(msgspec.Struct, frozen=True):
     """What failed: the room, the code, the kind of error, and the places that led to it, innermost last.
 
@@ -37,6 +41,8 @@ class Fault(msgspec.Struct, frozen=True):
     error: str
     message: LogText
     places: tuple[str, ...]
+    subject: str = ""
+    """Which of many it was: the id of a pattern."""
 
 
 class Faults:
@@ -52,20 +58,21 @@ class Faults:
         except PASSING:
             raise
         except Exception as error:  # any: this is where a fault of ours is kept from ending the report
-            self.found.append(fault_of(error, room))
+            self.found.append(noted(error, room))
             return instead()
 
-    def notices(self) -> tuple[Notice, ...]:
-        """What the reader of the report must know."""
-        return tuple(notice(one) for one in self.found)
+
+def notices(faults: Iterable[Fault]) -> tuple[Notice, ...]:
+    """What the reader of the report must know of them."""
+    return tuple(notice(one) for one in faults)
 
 
 def notice(fault: Fault) -> Notice:
     """The warning that names the part of the report that is missing."""
-    return Notice(f"fault_{fault.room}", None, {"code": fault.code})
+    return Notice(f"fault_{fault.room}", None, {"code": fault.code, "subject": fault.subject})
 
 
-def fault_of(error: BaseException, room: str) -> Fault:
+def fault_of(error: BaseException, room: str, subject: str = "") -> Fault:
     """`error` as a fault of `room`."""
     places = list(_places(error.__traceback__))
     own = [place for place in places if place[0].startswith(PACKAGE)] or places
@@ -80,7 +87,16 @@ def fault_of(error: BaseException, room: str) -> Fault:
         error=name,
         message=LogText(message),
         places=tuple(f"{module}:{line} {function}" for module, function, line in places[-MAX_PLACES:]),
+        subject=subject,
     )
+
+
+def noted(error: BaseException, room: str, subject: str = "") -> Fault:
+    """`error` as a fault, of which the listener, if there is one, has heard."""
+    fault = fault_of(error, room, subject)
+    if listener is not None:
+        listener(fault)
+    return fault
 
 
 def lines(fault: Fault) -> Iterator[str]:

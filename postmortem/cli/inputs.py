@@ -174,6 +174,13 @@ def read_again(path: str, given: Given, base: Knowledge, beside: object) -> tupl
         return opened, run(None)
 
 
+def refuse_faulty(analysis: Analysis, *rooms: str) -> None:
+    """Raises Failure where a room failed on which everything depends that is to be said (any, if none is named)."""
+    fault = analysis.failed(*rooms) if rooms else next(iter(analysis.faults), None)
+    if fault is not None:
+        raise Failure(f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where.")
+
+
 def check_gpu(gib: float | None) -> None:
     """Raises Failure where the size of the card is no number."""
     if gib is not None and not math.isfinite(gib):

@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from postmortem.faults import Fault
 
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
@@ -16,7 +20,7 @@ def main() -> None:
 
         prepare()
         _end_cleanly()
-        arguments = sys.argv[1:]
+        arguments = _without_debug(sys.argv[1:])
         if arguments == ["--version"]:
             raise SystemExit(version())
         raise SystemExit(run(with_default(arguments, piped=not sys.stdin.isatty() if sys.stdin else False)))
@@ -36,6 +40,24 @@ def _end_cleanly() -> None:
         # who starts it with nohup wants it to outlive the terminal
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, ended)
+
+
+def _without_debug(arguments: list[str]) -> list[str]:
+    """`arguments` without `--debug`, which every command takes: each fault of ours is then told with its places."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    asked = "--debug" in arguments[:end]
+    if asked or os.environ.get("POSTMORTEM_DEBUG"):
+        from postmortem import faults
+
+        faults.listener = _told
+    return [word for at, word in enumerate(arguments) if at > end or word != "--debug"] if asked else arguments
+
+
+def _told(fault: Fault) -> None:
+    from postmortem.faults import lines
+
+    for line in lines(fault):
+        _say(line)
 
 
 def version() -> int:
@@ -92,7 +114,7 @@ def run(arguments: list[str]) -> int:
         _say("interrupted")
         return 130
     except Exception as error:  # the command line is where every error becomes one line
-        return _usage_or_bug(error)
+        return _usage_or_bug(error, arguments)
 
 
 def _say(text: str) -> None:
@@ -110,7 +132,7 @@ def _mute(descriptor: int) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
-def _usage_or_bug(error: Exception) -> int:
+def _usage_or_bug(error: Exception, arguments: list[str]) -> int:
     """Typer's own errors are usage errors; anything else is a fault of ours, and said to be one."""
     import typer
 
@@ -125,7 +147,11 @@ def _usage_or_bug(error: Exception) -> int:
     if callable(shown):
         _say(f"{printable(str(shown()))} (see `postmortem --help`)")
         return 2
-    if os.environ.get("POSTMORTEM_DEBUG"):
-        raise error
-    _say(f"internal error ({type(error).__name__}); please report it. POSTMORTEM_DEBUG=1 shows where.")
+    from postmortem import faults
+
+    if isinstance(error, MemoryError):
+        _say("not enough memory on this machine for this input")
+        return 3
+    fault = faults.noted(error, arguments[0] if arguments else "main")
+    _say(f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where.")
     return 3

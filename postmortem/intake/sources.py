@@ -41,6 +41,8 @@ class LogFile(msgspec.Struct, frozen=True):
     """Bytes to read, where that is known beforehand."""
     path: Path | None = None
     """The file that it is read from, if it is one."""
+    kept: bool = False
+    """Whether a stream was kept, so that it can be read again."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -107,7 +109,8 @@ def open_stream(
     if again:
         from postmortem.intake.spool import Spool
 
-        return Intake(source, (_log(SINGLE, head, Spool(raw).chunks),))
+        log = msgspec.structs.replace(_log(SINGLE, head, Spool(raw).chunks), kept=True)
+        return Intake(source, (log,))
     return Intake(source, (_log(SINGLE, head, raw),))
 
 

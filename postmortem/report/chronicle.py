@@ -99,6 +99,16 @@ def pace(attempt: Attempt) -> doc.PacePart:
     )
 
 
+def no_pace() -> doc.PacePart:
+    """What stands where it could not be worked out."""
+    return doc.PacePart(total_s=None, silent_s=None, bar_step_s=None, wall_step_s=None, phases=[])
+
+
+def no_steps() -> doc.StepsPart:
+    """What stands where it could not be worked out."""
+    return doc.StepsPart(stretches=[], change=None, previews=[], saves=[])
+
+
 def steps(attempt: Attempt) -> doc.StepsPart:
     """The training by its steps."""
     slow = attempt.step_times or attempt.slow_stretch
