@@ -8,7 +8,8 @@ import msgspec
 
 from postmortem import rooms
 from postmortem.diagnosis.dating import TOOLKIT
-from postmortem.faults import Fault, Faults, notices
+from postmortem.faults import Fault, Faults
+from postmortem.faults import notices as notices_of
 from postmortem.jobconfig import ConfigText, effective
 from postmortem.knowledge.history import History
 from postmortem.model import (
@@ -66,7 +67,7 @@ class Beside(msgspec.Struct, frozen=True):
     the UI's jobs (both tell of the newest attempt of a job), `gpu_mib` the card's size where the log does not tell it,
     `versions` AI Toolkit's history, without which a log stays undated, `datasets` the folders of the job's datasets,
     in order or by name, for the buckets that a log lacks, `faults` what of all this could not be had
-    through a fault of ours.
+    through a fault of ours, `notices` what of it was left unread.
     """
 
     skipped_steps: Sequence[int] | None = None
@@ -76,6 +77,7 @@ class Beside(msgspec.Struct, frozen=True):
     versions: History | None = None
     datasets: Sequence[DatasetSizes] = ()
     faults: tuple[Fault, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 class Analysis(msgspec.Struct, frozen=True):
@@ -123,12 +125,13 @@ def analyse(
     versions: History | None = None,
     datasets: Sequence[DatasetSizes] = (),
     faults: Sequence[Fault] = (),
+    notices: Sequence[Notice] = (),
 ) -> Analysis:
     """Analyse a run. `logs` come oldest first; the rest as in `Beside`.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
-    beside = Beside(skipped_steps, gpu_mib, folder, database, versions, datasets, tuple(faults))
+    beside = Beside(skipped_steps, gpu_mib, folder, database, versions, datasets, tuple(faults), tuple(notices))
     scans, attempts = _read(logs, lexicon, skipped_steps)
     if attempt is not None and not 1 <= attempt <= len(attempts):
         raise NoSuchAttempt(len(attempts))
@@ -270,7 +273,8 @@ def _one(
         forecast=expected,
         kept=left,
         warnings=(
-            *notices(every),
+            *notices_of(every),
+            *known.notices,
             *config.warnings,
             *diagnosis.warnings,
             *told,

@@ -13,7 +13,7 @@ from postmortem.faults import PASSING, Fault, Faults, noted
 from postmortem.intake import Intake
 from postmortem.jobconfig import ConfigText
 from postmortem.knowledge.load import history
-from postmortem.model import DatasetSizes, JobDatabase
+from postmortem.model import DatasetSizes, JobDatabase, Notice
 from postmortem.scan import Lexicon
 from postmortem.scan.lexicon import Compiled
 
@@ -61,6 +61,7 @@ def analysis_of(
             versions=beside.versions,
             datasets=datasets,
             faults=(*broken, *beside.faults),
+            notices=beside.notices,
         ),
     )
 
@@ -109,7 +110,10 @@ def _beside(
     skipped = faults.guard("loss_log", opened.skipped_steps, lambda: None) if loss_log else None
     found = faults.guard("folder", opened.witness, lambda: None) if folder else None
     versions = faults.guard("dating", history, lambda: None)
-    return pipeline.Beside(skipped, None, found, database, versions, (), tuple(faults.found))
+    notices = opened.notices
+    if loss_log and skipped is None and opened.has_loss_log and not faults.found:
+        notices = (*notices, Notice("loss_log_unread"))
+    return pipeline.Beside(skipped, None, found, database, versions, (), tuple(faults.found), notices)
 
 
 def _with(beside: pipeline.Beside, faults: Sequence[Fault]) -> pipeline.Beside:

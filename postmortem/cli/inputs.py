@@ -57,6 +57,8 @@ def open_input(
     except intake.IntakeError as error:
         near = _meant(path)
         raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None
+    except OSError as error:  # no place for temporary files, a pipe that breaks
+        raise Failure(f"{printable(path)[:300]}: {(error.strerror or type(error).__name__).lower()}") from None
 
 
 def analysed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from postmortem.diagnosis.classify import bucket_odds
 from postmortem.faults import Faults, notices
 from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion
+from postmortem.model import Attempt, Dated, Notice, Oom, RegressionFound, Suggestion
 from postmortem.pipeline import Analysis
 from postmortem.report import chronicle, made, outlook, skipped
 from postmortem.report import document as doc
@@ -36,7 +37,7 @@ def build(
     settings = faults.guard("settings", lambda: that_matter(analysis, knowledge), list[Row])
     skips = faults.guard("skips", lambda: skipped.part(analysis, texts), lambda: None)
     tables = faults.guard("buckets", lambda: _buckets(analysis), list[doc.BucketItem])
-    timeline = faults.guard("timeline", lambda: list(chronicle.rows(attempt)), list[doc.TimelineItem])
+    timeline, left_out = faults.guard("timeline", lambda: chronicle.rows(attempt), lambda: ([], 0))
     pace = faults.guard("pace", lambda: chronicle.pace(attempt), chronicle.no_pace)
     steps = faults.guard("pace", lambda: chronicle.steps(attempt), chronicle.no_steps)
     fixes = [
@@ -112,7 +113,9 @@ def build(
         forecast_missing=outlook.missing(analysis.forecast, texts),
         ladder=[outlook.rung_item(rung, texts) for rung in analysis.ladder],
         card_needed_gib=outlook.card_needed_gib(analysis.forecast, analysis.ladder),
-        warnings=[_warning(item, texts) for item in (*notices(faults.found), *analysis.warnings)],
+        warnings=[
+            _warning(item, texts) for item in (*notices(faults.found), *analysis.warnings, *_cut(attempt, left_out))
+        ],
         will_not_help=[
             doc.UselessItem(
                 id=item.id,
@@ -319,6 +322,14 @@ def _ledger(analysis: Analysis) -> doc.LedgerPart:
         overdrawn=_round(balance.overdrawn),
         source=balance.source,
     )
+
+
+def _cut(attempt: Attempt, left_out: int) -> Iterator[Notice]:
+    """What the document's own limits leave out."""
+    if len(attempt.ooms) > MAX_OOMS:
+        yield Notice("ooms_left_out", None, {"count": len(attempt.ooms), "shown": MAX_OOMS})
+    if left_out:
+        yield Notice("timeline_left_out", None, {"count": left_out})
 
 
 def _warning(item: Notice, texts: Texts) -> doc.WarningItem:

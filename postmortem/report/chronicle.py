@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from postmortem.model import Attempt, Place, Stamp
@@ -14,8 +12,9 @@ MAX_TIMELINE = 400
 MAX_MARKS = 200
 
 
-def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
-    """Stages, OOMs and the end, in the order of the log, with their times where the lines carry them."""
+def rows(attempt: Attempt) -> tuple[list[doc.TimelineItem], int]:
+    """Stages, OOMs and the end, in the order of the log, with their times where the lines carry them; how many of the
+    middle were left out."""
     found: list[tuple[int, doc.TimelineItem, Stamp | None]] = []
     last: tuple[str, str] | None = None
     for stage in attempt.stages:
@@ -82,9 +81,10 @@ def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
         else item
         for (_, item, stamp), seconds in zip(found, times)
     ]
-    if len(kept) > MAX_TIMELINE:
+    left_out = max(0, len(kept) - MAX_TIMELINE)
+    if left_out:
         kept = [*kept[: MAX_TIMELINE // 2], *kept[-MAX_TIMELINE // 2 :]]
-    yield from kept
+    return kept, left_out
 
 
 def pace(attempt: Attempt) -> doc.PacePart:
