@@ -29,8 +29,18 @@ def main() -> None:
 
 
 def _end_cleanly() -> None:
-    """A closed terminal and `kill` end us as Ctrl-C does: by way of all that takes half-written files away."""
+    """A closed terminal and `kill` end us as Ctrl-C does: by way of all that takes half-written files away.
+
+    A stream that was closed at the start is opened to nowhere: else the next file would get its number, and what some
+    library tells stderr.
+    """
     import signal
+
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
     def ended(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
