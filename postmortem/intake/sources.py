@@ -157,7 +157,7 @@ def open_path(path: Path, limits: packed.Limits | None = None, *, again: bool = 
         return _folder(path)
     if not stat.S_ISREG(mode) and not (stat.S_ISFIFO(mode) and _SHELL_PIPE.match(str(path))):
         # any pipe but the shell's own could wait for a writer for ever
-        hint = f"pipe it in (`cat {path.name} | postmortem`)" if stat.S_ISFIFO(mode) else "give a log or a run folder"
+        hint = f"pipe it in (`{_cat(path)} | postmortem`)" if stat.S_ISFIFO(mode) else "give a log or a run folder"
         raise IntakeError(f"{_shown(path)}: neither a file nor a folder; {printable_name(hint)}")
     if stat.S_ISFIFO(mode):
         try:
@@ -341,6 +341,14 @@ def _require_text(head: bytes, source: str) -> None:
     what = decode.what_binary(head)
     if what:
         raise IntakeError(f"{printable_name(source)}: {what}, not a log; give the text that the run printed")
+
+
+def _cat(path: Path) -> str:
+    """A command that a user may copy into a shell, whatever the file is called."""
+    import shlex
+
+    name = printable_name(path)
+    return f"cat {shlex.quote(f'./{name}' if name.startswith('-') else name)}"
 
 
 def printable_name(path: object) -> str:

@@ -128,6 +128,9 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(IntakeError, match="pipe it in"):
         open_path(pipe)
+    os.mkfifo(tmp_path / "x; touch owned")
+    with pytest.raises(IntakeError, match=r"`cat '.*/x; touch owned' \| postmortem`"):
+        open_path(tmp_path / "x; touch owned")
 
 
 def test_an_encoding_that_was_guessed_is_said_to_be(tmp_path: Path) -> None:
