@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import tempfile
 import time
@@ -17,6 +18,8 @@ PREFIX, SUFFIX = ".postmortem-", ".part"
 """What a file is called until it is whole. Only a process that was killed leaves one, and the next one removes it."""
 STALE_S = 3600.0
 """One that is younger may still be written by somebody else."""
+OLD_S = 2 * 86400.0
+"""No command unpacks something and then works on it for so long."""
 MAX_LINKS = 40
 MAX_SWEPT = 20_000
 """Entries of a folder that are looked through for what was left."""
@@ -104,6 +107,23 @@ def sweep(folder: Path, older_s: float = STALE_S) -> None:
                 found = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > older_s:
                     os.unlink(entry.path)  # noqa: PTH108
+
+
+def sweep_folders(place: Path, prefix: str, older_s: float = OLD_S) -> None:
+    """Remove folders of ours in `place` that a command which was killed has left there."""
+    if not hasattr(os, "geteuid"):
+        return
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        for count, entry in enumerate(entries):
+            if count >= MAX_SWEPT:
+                return
+            with contextlib.suppress(OSError):
+                if not entry.name.startswith(prefix) or not entry.is_dir(follow_symlinks=False):
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                ours = found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700
+                if ours and time.time() - found.st_mtime > older_s:
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _written(content: bytes, folder: Path, mode: int) -> str:

@@ -167,3 +167,25 @@ def test_a_file_system_that_cannot_sync_is_written_to(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "fsync", none)
     output.write("new", tmp_path / "report.md")
     assert (tmp_path / "report.md").read_text() == "new"
+
+
+@posix
+def test_what_a_killed_command_unpacked_goes_once_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tempfile
+
+    from postmortem.intake.archives import Home
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("postmortem-unpacked-old", "postmortem-unpacked-new", "postmortem-old", "postmortem-unpacked-theirs"):
+        (tmp_path / name).mkdir(0o700)
+        (tmp_path / name / "log").write_text("x")
+        if name != "postmortem-unpacked-new":
+            os.utime(tmp_path / name, (time.time() - 10 * 86400,) * 2)
+    (tmp_path / "postmortem-unpacked-link").symlink_to(tmp_path / "postmortem-old")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "postmortem-unpacked-theirs", 4321, 4321)
+    home = Home()
+    left = {"postmortem-unpacked-new", "postmortem-old", "postmortem-unpacked-link", home.path.name}
+    assert names(tmp_path) - {"postmortem-unpacked-theirs"} == left
+    assert os.geteuid() != 0 or (tmp_path / "postmortem-unpacked-theirs" / "log").exists()
+    assert (tmp_path / "postmortem-old" / "log").exists()

@@ -22,10 +22,12 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from postmortem.bounded import TooMuch, ZipFile
+from postmortem.files import sweep_folders
 from postmortem.intake.errors import IntakeError
 from postmortem.intake.packed import CODECS, HEAD, ZIP, Limits, is_archive, is_tar
 
 CHUNK = 1 << 18
+PREFIX = "postmortem-unpacked-"
 LEAST_DIRECTORY = 1 << 20
 DIRECTORY_ENTRY = 400
 """Bytes that an entry takes in a zip's directory at most, on average; the library reads that as a whole."""
@@ -56,7 +58,8 @@ class Home:
     """A temporary folder that goes with this value, or at the latest with the process."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="postmortem-"))
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        sweep_folders(self.path.parent, PREFIX)
         self.remove = weakref.finalize(self, shutil.rmtree, self.path, True)
 
 
