@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types arrows patterns unit pages laws goldens bench cluster fleet clean
+.PHONY: demo test lint types arrows patterns unit pages laws goldens bench cluster fleet faults clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
@@ -34,6 +34,10 @@ pages: $(VENV)/.ready
 N ?= 2000
 laws: $(VENV)/.ready
 	LAWS_N=$(N) $(BIN)/python -m pytest tests/test_truth.py tests/test_laws.py tests/test_equal.py tests/scan/test_draws.py -n auto
+
+# every step of every write of every command fails once, in every way (ten minutes; a normal run takes a few of each)
+faults: $(VENV)/.ready
+	FAULTS=all $(BIN)/python -m pytest tests/faults -n auto
 
 goldens: $(VENV)/.ready
 	UPDATE_GOLDENS=1 $(BIN)/python -m pytest tests/test_fixtures.py -n auto

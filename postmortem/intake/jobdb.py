@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from postmortem.faults import PASSING, noted
 from postmortem.intake.errors import IntakeError
 from postmortem.model import JobDatabase, JobRow
 from postmortem.text import LogText, printable
@@ -59,6 +60,11 @@ def read(path: Path, *, configs: bool = True) -> JobDatabase:
         with _opened(path) as database:
             return JobDatabase(name, tuple(_rows(database, configs=configs)))
     except (OSError, sqlite3.Error, UnicodeError, ValueError):
+        return JobDatabase(name, damaged=True)
+    except PASSING:
+        raise
+    except Exception as error:  # a fault of ours: the log can still be read without it
+        noted(error, "database")
         return JobDatabase(name, damaged=True)
 
 

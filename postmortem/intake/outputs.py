@@ -6,12 +6,12 @@ AI Toolkit writes `JOB_000000250.safetensors` (the last one without a number), f
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
 from pathlib import Path
 
+from postmortem.bounded import TooMuch, load_json
 from postmortem.intake.folders import inside, natural
 from postmortem.model import Checkpoint, FolderWitness
 from postmortem.text import LogText
@@ -26,6 +26,8 @@ MAX_HEADER = 8 * 1024 * 1024
 """Bytes of a safetensors header; that of the largest model takes two or three millions."""
 MAX_HEADERS = 64 * 1024 * 1024
 """Bytes of all headers together."""
+MAX_VALUES = 1_500_000
+"""In one header: a tensor has seven, and the largest model some thousands of tensors."""
 MAX_DIGITS = 18
 MAX_PARTS = 200
 """Files of a checkpoint that is a folder."""
@@ -150,7 +152,9 @@ def _file_state(path: Path, headers: _Headers) -> tuple[str, int | None]:
     if raw is None:
         return TORN if size else EMPTY, None
     try:
-        header = json.loads(raw, parse_int=_integer)
+        header = load_json(raw, MAX_VALUES, number=_integer)
+    except TooMuch:
+        return UNCHECKED, None
     except (ValueError, RecursionError):
         return TORN, None
     end = _extent(header)

@@ -11,7 +11,7 @@ from postmortem.knowledge.schema import Knowledge
 from postmortem.report import build, json_
 from postmortem.scan import Lexicon
 from tests.conftest import Analyse
-from tests.simulate import config, head
+from tests.simulate import config, head, training
 from tests.test_fixtures import report_on
 
 
@@ -93,3 +93,18 @@ def test_stretches_are_bounded_however_long_the_log() -> None:
     assert len(found) <= 200
     assert (found[0].first_step, found[-1].last_step) == (0, 9999)
     assert {round(item.step_s, 6) for item in found} == {25.0}
+
+
+def test_what_the_lists_leave_out_is_said(run: Analyse, knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import import_module
+
+    from postmortem.report import build, chronicle
+
+    monkeypatch.setattr(chronicle, "MAX_TIMELINE", 6)
+    monkeypatch.setattr(import_module("postmortem.report.build"), "MAX_OOMS", 2)
+    report = build(run(head(config()) + training(40, {3, 9, 20, 30})), knowledge)
+    told = {one.id: one.text.reveal() for one in report.warnings}
+    assert len(report.timeline) == 6
+    assert len(report.oom_events) == 2
+    assert "4 out-of-memory events" in told["ooms_left_out"]
+    assert "timeline_left_out" in told
