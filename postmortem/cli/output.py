@@ -72,6 +72,8 @@ def check(target: Path | None) -> None:
 
 def _refuse(target: Path) -> None:
     """Raises Failure where the file could not stand there, whatever the rights."""
+    if target.is_symlink():  # resolved, and still a link: from 3.13 on pathlib does not say that they go in a circle
+        raise RuntimeError("links in a circle")
     if target.is_dir():
         raise Failure(f"{printable(str(target))}: is a folder; give a file name")
     if not target.parent.is_dir():
