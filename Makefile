@@ -86,10 +86,11 @@ pythons:
 	$(@D)/bin/python -m pip install -q --disable-pip-version-check build hatchling pip-audit
 	@touch $@
 
-# known weaknesses of what an installation brings, the newest versions; asks the package index
+# known weaknesses of what an installation brings, the newest versions; asks the package index, and fails where that
+# does not answer for one
 audit: .venv-tools/.ready .venv-newest/.ready
 	.venv-newest/bin/uv pip freeze --python .venv-newest/bin/python --exclude-editable > .venv-newest/frozen.txt
-	.venv-tools/bin/pip-audit --no-deps --disable-pip -r .venv-newest/frozen.txt
+	.venv-tools/bin/pip-audit --strict --no-deps --disable-pip -r .venv-newest/frozen.txt
 
 # wheel and sdist in dist/, built twice and compared, looked into, installed and run
 dist: .venv-tools/.ready

@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
 SDIST = {
-    "postmortem", "patterns", "fixtures", "tests", "docs", "scripts", "README.md", "CHANGELOG.md", "Makefile", "pyproject.toml",
-    "PKG-INFO", ".gitignore",
+    "postmortem", "patterns", "fixtures", "tests", "docs", "scripts", "README.md", "CHANGELOG.md", "Makefile",
+    "pyproject.toml", "PKG-INFO", ".gitignore",
 }  # fmt: skip
 SHORT = 80
 """Characters of a path that are sure to fit below a Windows user's site-packages (260 in all)."""
