@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types arrows patterns unit pages laws goldens bench cluster fleet faults clean
+.PHONY: demo test lint types arrows patterns unit pages laws goldens bench cluster fleet faults \
+	lowest newest pythons audit dist clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
@@ -60,6 +61,45 @@ fleet: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/bench.py $(BENCH)
 
+# The suite but for the browser and the generated logs, which say nothing of dependencies (docs/supply.md).
+QUICK ?= tests --ignore=tests/browser --ignore=tests/test_truth.py --ignore=tests/test_laws.py --ignore=tests/test_equal.py
+# what touches every dependency and the interpreter: reports, commands, inputs, knowledge, tables
+SMOKE ?= tests/test_fixtures.py tests/cli/test_main.py tests/cli/test_output.py tests/intake tests/knowledge \
+	tests/fleet/test_run.py tests/fleet/test_table.py tests/test_portable.py
+
+# the suite with the oldest versions that pyproject.toml allows, and with today's newest
+lowest newest: %: .venv-%/.ready
+	PYTHONWARNINGS=error .venv-$*/bin/python -m postmortem patterns test
+	.venv-$*/bin/python -m pytest $(QUICK)
+
+.venv-lowest/.ready: RESOLUTION := lowest-direct
+.venv-newest/.ready: RESOLUTION := highest
+.venv-lowest/.ready .venv-newest/.ready: pyproject.toml
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check uv
+	$(@D)/bin/uv pip install -q --python $(@D)/bin/python --resolution $(RESOLUTION) -e '.[dev,fast,remote,parquet]'
+	@touch $@
+
+# every Python from 3.10 on that the machine has (on the PATH or pyenv's); the others are named
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+pythons:
+	scripts/pythons.sh "$(PYTHONS)" "$(SMOKE)"
+
+.venv-tools/.ready:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check build hatchling pip-audit
+	@touch $@
+
+# known weaknesses of what an installation brings, the newest versions; asks the package index, and fails where that
+# does not answer for one
+audit: .venv-tools/.ready .venv-newest/.ready
+	.venv-newest/bin/uv pip freeze --python .venv-newest/bin/python --exclude-editable > .venv-newest/frozen.txt
+	.venv-tools/bin/pip-audit --strict --no-deps --disable-pip -r .venv-newest/frozen.txt
+
+# wheel and sdist in dist/, built twice and compared, looked into, installed and run
+dist: .venv-tools/.ready
+	.venv-tools/bin/python scripts/dist.py dist
+
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
@@ -67,4 +107,4 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-cluster build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

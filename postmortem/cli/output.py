@@ -69,6 +69,8 @@ def _is_device(target: Path) -> bool:
 
 def _refuse(target: Path) -> None:
     """Raises Failure where the file could not stand there, whatever the rights."""
+    if target.is_symlink():  # resolved, and still a link: from 3.13 on pathlib does not say that they go in a circle
+        raise RuntimeError("links in a circle")
     if target.is_dir():
         raise Failure(f"{printable(str(target))}: is a folder; give a file name")
     if not target.parent.is_dir():
@@ -172,7 +174,16 @@ def colour_stdout() -> bool:
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0", "false"):
         return True
-    return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.platform != "win32" or _console_understands()
+
+
+def _console_understands() -> bool:
+    """Whether a Windows console acts on escapes: the one of Windows 10 shows them, unless it was told otherwise."""
+    from rich.console import detect_legacy_windows
+
+    return not detect_legacy_windows()
 
 
 def columns() -> int:

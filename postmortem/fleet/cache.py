@@ -57,23 +57,29 @@ class Cache:
 
     def _open(self, path: Path) -> None:
         for attempt in (1, 2):
+            base = None
             try:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 base = sqlite3.connect(path, timeout=10, isolation_level=None)
                 base.execute("PRAGMA journal_mode=WAL")
                 base.execute("PRAGMA synchronous=NORMAL")
                 base.executescript(_TABLES)
-                self._base = base
+                self._base, base = base, None
                 self._forget_old(path)
                 return
             except sqlite3.OperationalError:
                 # in use, not to be written, no room: sound it may be, and another batch's
                 return
             except sqlite3.DatabaseError:
+                if base is not None:  # Windows removes no open file
+                    base.close()
                 if attempt == 1:
                     self._discard(path)
             except OSError:
                 return
+            finally:
+                if base is not None:
+                    base.close()
 
     @staticmethod
     def _discard(path: Path) -> None:

@@ -42,6 +42,8 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz", ".7z", ".rar")
 _WEIGHTS = (".safetensors", "optimizer.pt")
 """What a run leaves and an analysis does not unpack."""
 _STRANGE = re.compile(r"[^\w. +()\[\]-]")
+_DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\..*)?")
+"""Names that Windows takes for a device, whatever the folder and whatever comes behind a dot."""
 _BROKEN = (
     OSError,
     EOFError,
@@ -268,9 +270,9 @@ def _target(name: str, root: Path) -> Path | None:
     parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", ".", "..")]
     if not parts or len(parts) > 12 or not _WANTED.fullmatch(parts[-1]) or parts[0] == "__MACOSX":
         return None
-    clean = [_STRANGE.sub("_", part)[:100].strip(" .") or "_" for part in parts[:-1]]
+    clean = [_no_device(_STRANGE.sub("_", part)[:100].strip(" .") or "_") for part in parts[:-1]]
     last = _STRANGE.sub("_", parts[-1])
-    target = root.joinpath(*clean, last if len(last) < 120 else last[-100:])
+    target = root.joinpath(*clean, _no_device(last if len(last) < 120 else last[-100:]))
     if target.exists():
         return None
     try:
@@ -278,6 +280,10 @@ def _target(name: str, root: Path) -> Path | None:
     except FileExistsError:
         return None
     return target
+
+
+def _no_device(name: str) -> str:
+    return f"_{name}" if _DEVICE.fullmatch(name) else name
 
 
 def _why(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from postmortem.faults import PASSING, noted
@@ -96,7 +96,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     if sum(part.stat().st_size for part in parts) > MAX_BYTES:
         raise ValueError("too large")
     if len(parts) == 1:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+        with closing(sqlite3.connect(_uri(path.absolute()), uri=True)) as database:
             yield _limited(database)
         return
     with tempfile.TemporaryDirectory(prefix="postmortem-") as copies:
@@ -104,6 +104,15 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             shutil.copyfile(part, Path(copies) / part.name)
         with closing(sqlite3.connect(Path(copies) / path.name)) as database:
             yield _limited(database)
+
+
+def _uri(path: PurePath) -> str:
+    """The file for SQLite, as nobody else changes it. Not `as_uri`: of a Windows share that names a host, which SQLite
+    refuses."""
+    from urllib.parse import quote_from_bytes
+
+    place = quote_from_bytes(os.fsencode(path.as_posix()), safe="/:")
+    return f"file://{'' if place.startswith('/') else '/'}{place}?mode=ro&immutable=1"
 
 
 def _limited(database: sqlite3.Connection) -> sqlite3.Connection:

@@ -8,6 +8,7 @@ need not read them. Nothing of it is needed: what cannot be read or written is n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
@@ -173,14 +174,17 @@ def _write(target: Path, content: bytes) -> None:
     """The file whole or not at all."""
     import tempfile
 
+    name = ""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".knowledge-")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         Path(name).replace(target)
-    except OSError:
-        pass
+    except OSError:  # no room, or Windows, where another start reads the old one: what was written must not pile up
+        if name:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
 
 
 def _forget_old(home: Path) -> None:

@@ -5,6 +5,7 @@ The figures and how they were found stand in patterns/memory/; nothing here is a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -78,9 +79,9 @@ def _resident(job: Job, rules: Rules) -> list[Part]:
     found.append(
         Part(
             "lora",
-            params * sum(rule.low for rule in each),
-            params * sum(rule.likely for rule in each),
-            params * sum(rule.high for rule in each),
+            params * math.fsum(rule.low for rule in each),
+            params * math.fsum(rule.likely for rule in each),
+            params * math.fsum(rule.high for rule in each),
             "counted",
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -74,7 +75,7 @@ def forecast(
     if gap_mib > 0:
         found = (*found, Part("unexplained", gap_mib, gap_mib, gap_mib * _GAP_SPREAD, "observed"))
     rules = Rules(knowledge.memory_rules)
-    peak = Range(*(sum(getattr(part, end) for part in found) for end in ("low", "likely", "high")))
+    peak = Range(*(math.fsum(getattr(part, end) for part in found) for end in ("low", "likely", "high")))
     need = _need(peak, card, rules)
     usable = card.usable
     fits = verdict(need, usable, rules)

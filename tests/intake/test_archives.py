@@ -148,6 +148,7 @@ def test_the_limits_hold_for_packed_folders() -> None:
         (b"PK\x03\x04" + b"rubbish" * 40, "cannot be unpacked"),
         (zipped(RUN)[:700], "cannot be unpacked"),
     ],
+    ids=range(10),  # not the bytes, which hold the time: processes that share the tests out must call them the same
 )
 def test_what_cannot_be_used_is_one_line(data: bytes, says: str) -> None:
     with pytest.raises(IntakeError, match=says) as caught:
