@@ -137,7 +137,7 @@ def test_a_report_whose_file_is_in_use_is_one_line_and_leaves_nothing(
 ) -> None:
     target = tmp_path / "report.md"
     target.write_text("open in an editor")
-    monkeypatch.setattr(Path, "replace", _in_use)
+    monkeypatch.setattr(os, "replace", _in_use)
     with pytest.raises(Failure, match=r"report\.md: cannot write: access is denied$"):
         output.write("new", target)
     assert target.read_text() == "open in an editor" and [path.name for path in tmp_path.iterdir()] == ["report.md"]
