@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import shutil
 import stat
+import struct
+import sys
 import tarfile
 import tempfile
 import weakref
@@ -33,7 +35,11 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz", ".7z", ".rar")
 _WEIGHTS = (".safetensors", "optimizer.pt")
 """What a run leaves and an analysis does not unpack."""
 _STRANGE = re.compile(r"[^\w. +()\[\]-]")
-_BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, ValueError, NotImplementedError)
+_BROKEN = (
+    *(OSError, EOFError, MemoryError, ValueError, NotImplementedError, RuntimeError, struct.error),
+    *(zlib.error, tarfile.TarError, zipfile.BadZipFile),
+)
+_CODEC_ERRORS = (("lzma", "LZMAError"), ("zstandard", "ZstdError"))
 
 
 class Home:
@@ -79,7 +85,7 @@ def unpack(stream: BinaryIO, head: bytes, name: str, limits: Limits) -> Unpacked
         target = root / "log"
         cut = _copy(inner, target, budget)
         return Unpacked(home, (target,), True, cut)
-    except _BROKEN as error:
+    except _broken() as error:
         home.remove()
         if isinstance(error, IntakeError):
             raise
@@ -138,7 +144,7 @@ class _Counted:
         while len(self._head) < size:
             try:
                 more = self._stream.read(size - len(self._head))
-            except (EOFError, zlib.error, OSError):
+            except _broken():
                 break
             if not more:
                 break
@@ -172,7 +178,7 @@ def _copy(source: Any, target: Path, budget: _Budget) -> bool:
                 piece = source.read(CHUNK)
             except IntakeError:
                 raise
-            except (EOFError, zlib.error, OSError) as error:
+            except _broken() as error:
                 if not file.tell():
                     raise EOFError(str(error)) from None
                 return True
@@ -218,7 +224,9 @@ def _tar(stream: IO[bytes], root: Path, budget: _Budget) -> tuple[tuple[Path, ..
                     continue
                 files.append(target)
                 cut = _copy(source, target, budget) or cut
-    except (EOFError, zlib.error, tarfile.ReadError):
+    except IntakeError:
+        raise
+    except _broken():
         if not files:
             raise
         cut = True
@@ -248,6 +256,12 @@ def _target(name: str, root: Path) -> Path | None:
     except FileExistsError:
         return None
     return target
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """All that the readers of archives raise on a damaged one; a codec's own error where that codec was loaded."""
+    loaded = ((sys.modules.get(module), name) for module, name in _CODEC_ERRORS)
+    return (*_BROKEN, *(getattr(module, name) for module, name in loaded if module is not None))
 
 
 def _why(error: BaseException) -> str:

@@ -37,8 +37,8 @@ _Row = tuple[int, "Run", int]
 
 
 def seconds(clock: bytes) -> float:
-    """`MM:SS` or `HH:MM:SS` as seconds."""
-    if len(clock) == 5 and clock[2] == 58:
+    """`MM:SS` or `HH:MM:SS` as seconds; of digits and colons in any other order, what they come to."""
+    if len(clock) == 5 and clock[2] == 58 and clock.count(b":") == 1:
         return 60.0 * int(clock[:2] or 0) + int(clock[3:] or 0)
     total = 0
     for part in clock.split(b":"):
