@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types arrows patterns unit pages laws goldens bench cluster fleet clean
+.PHONY: demo test lint types arrows patterns unit pages laws mutants fuzz goldens bench cluster fleet clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
@@ -35,6 +35,20 @@ N ?= 2000
 laws: $(VENV)/.ready
 	LAWS_N=$(N) $(BIN)/python -m pytest tests/test_truth.py tests/test_laws.py tests/test_equal.py tests/scan/test_draws.py -n auto
 
+# logs that are mutated in every way, against all promises: make mutants N=100000 (about an hour of two cores)
+mutants: $(VENV)/.ready
+	MUTANTS_N=$(N) $(BIN)/python -m pytest tests/fuzz/test_mutants.py -n auto
+
+# the fuzzers, for TIME seconds in all; findings in build/fuzz, and status 1: make fuzz TIME=3600 TARGETS="scan intake"
+TIME ?= 600
+fuzz: .venv-fuzz/.ready
+	TARGETS="$(TARGETS)" .venv-fuzz/bin/python -m tests.fuzz.run $(TIME)
+
+.venv-fuzz/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install -q --disable-pip-version-check -e '.[fuzz]'
+	@touch $@
+
 goldens: $(VENV)/.ready
 	UPDATE_GOLDENS=1 $(BIN)/python -m pytest tests/test_fixtures.py -n auto
 
@@ -63,4 +77,4 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-cluster build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-cluster .venv-fuzz build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,6 +9,7 @@ import contextlib
 import io
 import tarfile
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -151,10 +152,12 @@ def _made(data: bytes, how: int) -> bytes:
     if how % 4 == 1:
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
             for part in parts:
-                info = zipfile.ZipInfo(part[:10].decode("latin-1").replace("\0", "") + "log.txt"[part[-1] % 8 :] or "x")
+                name = part[:10].decode("latin-1").replace("\0", "") + "log.txt"[part[-1] % 8 :] or "x"
+                info = zipfile.ZipInfo(name)
                 info.external_attr = (part[-1] << 24 | 0o644 << 16) & 0xFFFFFFFF
                 info.compress_type = zipfile.ZIP_DEFLATED
-                with contextlib.suppress(ValueError, UnicodeError):
+                with contextlib.suppress(ValueError, UnicodeError), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a name may come twice
                     file.writestr(info, part)
     else:
         with tarfile.open(fileobj=out, mode="w" if how % 4 == 2 else "w:gz") as tar:
