@@ -26,6 +26,8 @@ from postmortem.intake.errors import IntakeError
 from postmortem.intake.packed import CODECS, HEAD, ZIP, Limits, is_archive, is_tar
 
 CHUNK = 1 << 18
+TAR_PIECE = 4096
+"""Where a tar breaks off, the piece that is being read is lost."""
 _FREE_BYTES = 64 * 1024 * 1024
 """What may be unpacked whatever the ratio: a log of nothing but progress bars shrinks to a hundredth."""
 _WANTED = re.compile(
@@ -126,6 +128,8 @@ class _Counted:
 
     def __init__(self, stream: Any, head: bytes, budget: _Budget | None) -> None:
         self._stream = stream
+        # of what is unpacked in one piece, all would be lost where its end is damaged
+        self._read = stream.read if budget is not None else getattr(stream, "read1", stream.read)
         self._head = head
         self._budget = budget
 
@@ -134,7 +138,7 @@ class _Counted:
             taken = self._head if size < 0 else self._head[:size]
             self._head = self._head[len(taken) :]
         else:
-            taken = self._stream.read(size if size >= 0 else CHUNK) or b""
+            taken = self._read(size if size >= 0 else CHUNK) or b""
         if self._budget is not None:
             self._budget.packed += len(taken)
         return bytes(taken)
@@ -143,7 +147,7 @@ class _Counted:
         """The next `size` bytes, which stay to be read."""
         while len(self._head) < size:
             try:
-                more = self._stream.read(size - len(self._head))
+                more = self._read(size - len(self._head))
             except _broken():
                 break
             if not more:
@@ -170,12 +174,13 @@ def _decompressor(codec: str, stream: Any, name: str) -> Any:
     return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(stream, read_across_frames=True)
 
 
-def _copy(source: Any, target: Path, budget: _Budget) -> bool:
+def _copy(source: Any, target: Path, budget: _Budget, size: int = CHUNK) -> bool:
     """Write `source` to `target`; whether it broke off before its end. What came before that is kept."""
+    read = getattr(source, "read1", source.read)
     with target.open("xb") as file:
         while True:
             try:
-                piece = source.read(CHUNK)
+                piece = read(size)
             except IntakeError:
                 raise
             except _broken() as error:
@@ -223,7 +228,7 @@ def _tar(stream: IO[bytes], root: Path, budget: _Budget) -> tuple[tuple[Path, ..
                     budget.spend(max(0, member.size))
                     continue
                 files.append(target)
-                cut = _copy(source, target, budget) or cut
+                cut = _copy(source, target, budget, TAR_PIECE) or cut
     except IntakeError:
         raise
     except _broken():

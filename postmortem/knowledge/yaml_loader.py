@@ -27,6 +27,8 @@ class YamlProblem(ValueError):
         self.line = line
 
 
+_PLAIN = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp"))
+"""What a word or a number may be; a `!!set` or `!!binary` of a config is no setting."""
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -75,7 +77,7 @@ def _build(
     if path:
         lines.setdefault(path, line)
     if isinstance(node, yaml.ScalarNode):
-        if not node.tag.startswith("tag:yaml.org,2002:"):
+        if node.tag not in _PLAIN:
             raise YamlProblem("tags are not accepted", line)
         return _scalar(loader, node)
     if isinstance(node, yaml.SequenceNode):
