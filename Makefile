@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types arrows patterns unit pages laws mutants fuzz goldens bench cluster fleet clean
+.PHONY: demo test lint types arrows patterns unit pages laws mutants fuzz goldens bench cluster fleet faults clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
@@ -48,6 +48,10 @@ fuzz: .venv-fuzz/.ready
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install -q --disable-pip-version-check -e '.[fuzz]'
 	@touch $@
+
+# every step of every write of every command fails once, in every way (ten minutes; a normal run takes a few of each)
+faults: $(VENV)/.ready
+	FAULTS=all $(BIN)/python -m pytest tests/faults -n auto
 
 goldens: $(VENV)/.ready
 	UPDATE_GOLDENS=1 $(BIN)/python -m pytest tests/test_fixtures.py -n auto

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from postmortem.diagnosis import diagnose
-from postmortem.diagnosis.dating import TOOLKIT, date
-from postmortem.diagnosis.facts import family_of
-from postmortem.diagnosis.regressions import fitting, regression_facts
+from postmortem import rooms
+from postmortem.diagnosis.dating import TOOLKIT
+from postmortem.faults import Fault, Faults
+from postmortem.faults import notices as notices_of
 from postmortem.jobconfig import ConfigText, effective
 from postmortem.knowledge.history import History
 from postmortem.model import (
@@ -26,11 +26,11 @@ from postmortem.model import (
     ScanResult,
     Suggestion,
 )
-from postmortem.remedies import plan
 from postmortem.scan import Lexicon, scan
+from postmortem.scan.segments import BULK_FROM
 from postmortem.text import LogText
-from postmortem.timeline import build, confirm, join, kept, row_of
-from postmortem.vram import Card, Forecast, Ledger, Refusal, card_of, ledger, outlook
+from postmortem.timeline import build, confirm, kept
+from postmortem.vram import Card, Forecast, Ledger, Refusal, ledger
 
 MAX_OTHERS = 12
 """Other jobs in the input that a report names; the newest."""
@@ -67,7 +67,8 @@ class Beside(msgspec.Struct, frozen=True):
     `skipped_steps` is what a loss database says of the newest log, `folder` what the run's folder holds, `database`
     the UI's jobs (both tell of the newest attempt of a job), `gpu_mib` the card's size where the log does not tell it,
     `versions` AI Toolkit's history, without which a log stays undated, `datasets` the folders of the job's datasets,
-    in order or by name, for the buckets that a log lacks.
+    in order or by name, for the buckets that a log lacks, `faults` what of all this could not be had
+    through a fault of ours, `notices` what of it was left unread.
     """
 
     skipped_steps: Sequence[int] | None = None
@@ -76,6 +77,8 @@ class Beside(msgspec.Struct, frozen=True):
     database: JobDatabase | None = None
     versions: History | None = None
     datasets: Sequence[DatasetSizes] = ()
+    faults: tuple[Fault, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 class Analysis(msgspec.Struct, frozen=True):
@@ -101,6 +104,12 @@ class Analysis(msgspec.Struct, frozen=True):
     """The configs that were read, most trusted first; the settings are the first usable one's."""
     asked_attempt: int | None = None
     """The attempt that the user asked for."""
+    faults: tuple[Fault, ...] = ()
+    """The rooms that failed: what they would have said is missing, and `warnings` says so."""
+
+    def failed(self, *rooms: str) -> Fault | None:
+        """The first fault of one of these rooms."""
+        return next((fault for fault in self.faults if fault.room in rooms), None)
 
 
 def analyse(
@@ -116,12 +125,14 @@ def analyse(
     database: JobDatabase | None = None,
     versions: History | None = None,
     datasets: Sequence[DatasetSizes] = (),
+    faults: Sequence[Fault] = (),
+    notices: Sequence[Notice] = (),
 ) -> Analysis:
     """Analyse a run. `logs` come oldest first; the rest as in `Beside`.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
-    beside = Beside(skipped_steps, gpu_mib, folder, database, versions, datasets)
+    beside = Beside(skipped_steps, gpu_mib, folder, database, versions, datasets, tuple(faults), tuple(notices))
     scans, attempts = _read(logs, lexicon, skipped_steps)
     if attempt is not None and not 1 <= attempt <= len(attempts):
         raise NoSuchAttempt(len(attempts))
@@ -155,11 +166,14 @@ def analyse_run(
     configs: Sequence[ConfigText],
     lexicon: Lexicon,
     beside: Beside = Beside(),
+    *,
+    bulk_from: int = BULK_FROM,
 ) -> tuple[Analysis, tuple[Analysis, ...]]:
     """The analysis that `analyse` gives, and those that `analyse_each` gives of the same job where it had several
-    attempts; each log is read once. Of the history the UI's database says nothing. Raises NothingRecognised.
+    attempts; each log is read once. Of the history the UI's database says nothing. `bulk_from` as `scan` takes it.
+    Raises NothingRecognised.
     """
-    scans, attempts = _read(logs, lexicon, beside.skipped_steps)
+    scans, attempts = _read(logs, lexicon, beside.skipped_steps, bulk_from)
     chosen = choose(attempts)
     found = _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
     if len(attempts) == 1:
@@ -174,9 +188,9 @@ def analyse_run(
 
 
 def _read(
-    logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None
+    logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None, bulk_from: int = BULK_FROM
 ) -> tuple[list[ScanResult], tuple[Attempt, ...]]:
-    scans = [scan(log.chunks, lexicon, log.name) for log in logs]
+    scans = [scan(log.chunks, lexicon, log.name, bulk_from=bulk_from) for log in logs]
     attempts = build(scans, lexicon)
     if not attempts:
         raise NothingRecognised
@@ -198,24 +212,30 @@ def _one(
     history = [a for a in attempts[: chosen.index - 1] if same_job(a, chosen)]
     scanned = next(s for s in reversed(scans) if s.source == chosen.source)
     newest = not any(same_job(later, chosen) for later in attempts[chosen.index :])
-    name = folder.name if folder is not None else None
-    row = row_of(chosen, name, database) if newest else None
-    if row is not None and database is not None:
-        message = scan([row.info.encode()], lexicon, database.name)
-        chosen = join(chosen, row, message, scanned.bytes, lexicon)
-        if row.config is not None:
-            configs = [*configs, ConfigText(database.name, row.config)]
-    config = effective(chosen.dump, configs, lexicon.knowledge, chosen.other_dumps)
+    faults = Faults()
+    seen = chosen
+    chosen, found = faults.guard(
+        "database",
+        lambda: rooms.joined(seen, folder, database if newest else None, scanned, lexicon),
+        lambda: (seen, ()),
+    )
+    config = faults.guard(
+        "config",
+        lambda: effective(chosen.dump, [*configs, *found], lexicon.knowledge, chosen.other_dumps),
+        lambda: JobConfig({}, ()),
+    )
     trainer = _trainer(scans)
     told: tuple[Notice, ...] = ()
     if known.datasets and trainer in (TOOLKIT, None):
-        chosen, told = _bucketed(chosen, config, known.datasets, scanned, lexicon, versions, trainer, history)
-    diagnosis = diagnose(chosen, config, lexicon.knowledge, trainer, history)
-    if versions is not None and diagnosis.trainer in (TOOLKIT, None):
-        diagnosis = _dated(diagnosis, scanned, chosen, lexicon, versions)
-    card = card_of(diagnosis, [chosen, *reversed(history)], known.gpu_mib)
-    expected, estimate = outlook(diagnosis, config, chosen, card, lexicon.knowledge)
-    planned = plan(diagnosis, config, lexicon.knowledge, estimate)
+        before = chosen
+        chosen, told = faults.guard(
+            "dataset",
+            lambda: rooms.bucketed(before, config, known.datasets, scanned, lexicon, versions, trainer, history),
+            lambda: (before, ()),
+        )
+    diagnosis, card, expected, planned = rooms.verdict(
+        chosen, config, scanned, lexicon, versions, known.gpu_mib, trainer, history, faults
+    )
     log = next(log for log in logs if log.name == scanned.source)
     others = tuple(
         Notice(
@@ -231,10 +251,16 @@ def _one(
         for other in attempts[-MAX_OTHERS:]
         if not same_job(other, chosen)
     )
-    left, beside = kept(chosen, folder if newest else None, config, diagnosis.phase)
+    left, beside = faults.guard(
+        "folder",
+        lambda: kept(chosen, folder if newest else None, config, diagnosis.phase),
+        lambda: (Kept(), ()),
+    )
     if database is not None and database.damaged:
         beside = (*beside, Notice("db_damaged", None, {"file": LogText(database.name)}))
     repaired = tuple(Notice(f"repaired_{name}", None, {}) for name in log.repairs)
+    balance = faults.guard("ledger", lambda: ledger(diagnosis.memory_mib), lambda: ledger({}))
+    every = (*known.faults, *faults.found)
     return Analysis(
         source=source,
         encoding=log.encoding,
@@ -246,59 +272,24 @@ def _one(
         suggestions=planned.suggestions,
         not_helping=planned.not_helping,
         ladder=planned.ladder,
-        ledger=ledger(diagnosis.memory_mib),
+        ledger=balance,
         card=card,
         forecast=expected,
         kept=left,
-        warnings=(*config.warnings, *diagnosis.warnings, *told, *beside, *others, *scanned.warnings, *repaired),
+        warnings=(
+            *notices_of(every),
+            *known.notices,
+            *config.warnings,
+            *diagnosis.warnings,
+            *told,
+            *beside,
+            *others,
+            *scanned.warnings,
+            *repaired,
+        ),
         beside=known,
         config_files=files,
-    )
-
-
-def _bucketed(
-    attempt: Attempt,
-    config: JobConfig,
-    datasets: Sequence[DatasetSizes],
-    scanned: ScanResult,
-    lexicon: Lexicon,
-    versions: History | None,
-    trainer: str | None,
-    history: Sequence[Attempt],
-) -> tuple[Attempt, tuple[Notice, ...]]:
-    """`attempt` with the buckets of its datasets where the log has none, and what the reader should know of that."""
-    from postmortem.diagnosis import rebuild
-
-    knowledge = lexicon.knowledge
-    dated = date(scanned.items, attempt, knowledge, versions)[0] if versions is not None else None
-    try:
-        found = rebuild.tables(config, datasets, family_of(config, attempt.stages, knowledge)[0], dated, versions)
-    except rebuild.Unusable as problem:
-        return attempt, (problem.notice,)
-    if attempt.buckets:
-        differs = rebuild.changed(attempt, found)
-        return attempt, (differs,) if differs else ()
-    tried = [msgspec.structs.replace(attempt, buckets=one) for one in found]
-    index = rebuild.settle([(one.buckets, diagnose(one, config, knowledge, trainer, history)) for one in tried])
-    if index is None:
-        return attempt, (Notice("buckets_ambiguous"),)
-    notice = "buckets_rebuilt" if len(found) == 1 else "buckets_rebuilt_newest"
-    return tried[index], (Notice(notice, None, {"files": sum(one.files for one in datasets)}),)
-
-
-def _dated(
-    diagnosis: Diagnosis, scanned: ScanResult, attempt: Attempt, lexicon: Lexicon, history: History
-) -> Diagnosis:
-    """`diagnosis` with the versions that the log can be of, and the known regressions that fit."""
-    dated, torch, notices = date(scanned.items, attempt, lexicon.knowledge, history)
-    found = fitting(diagnosis.facts, dated, torch, lexicon.knowledge, history)
-    return msgspec.structs.replace(
-        diagnosis,
-        facts={**diagnosis.facts, **regression_facts(found)},
-        warnings=(*diagnosis.warnings, *notices),
-        dated=dated,
-        torch=torch,
-        regressions=found,
+        faults=every,
     )
 
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+import msgspec
 
 from postmortem import pipeline
+from postmortem.faults import PASSING, Fault, Faults, noted
 from postmortem.intake import Intake
 from postmortem.jobconfig import ConfigText
 from postmortem.knowledge.load import history
-from postmortem.model import DatasetSizes, JobDatabase
+from postmortem.model import DatasetSizes, JobDatabase, Notice
 from postmortem.scan import Lexicon
+from postmortem.scan.lexicon import Compiled
+from postmortem.scan.segments import BULK_FROM
+
+Value = TypeVar("Value")
+MAX_BROKEN = 5
+"""Patterns that one log may break before it is given up."""
 
 
 def sources(opened: Intake, told: Callable[[int], None] | None = None) -> list[pipeline.Source]:
@@ -34,28 +45,41 @@ def analysis_of(
 
     `loss_log` and `folder` say whether these may speak, where they are there; `told` as in `sources`.
     """
-    return pipeline.analyse(
-        opened.source,
-        sources(opened, told),
-        [*([config] if config is not None else []), *opened.configs],
+    beside = _beside(opened, database, loss_log=loss_log, folder=folder)
+    return _robust(
+        opened,
         lexicon,
-        attempt=attempt,
-        skipped_steps=opened.skipped_steps() if loss_log else None,
-        gpu_mib=gpu_mib,
-        folder=opened.witness() if folder else None,
-        database=database,
-        versions=history(),
-        datasets=datasets,
+        lambda lexicon, broken: pipeline.analyse(
+            opened.source,
+            sources(opened, told),
+            [*([config] if config is not None else []), *opened.configs],
+            lexicon,
+            attempt=attempt,
+            skipped_steps=beside.skipped_steps,
+            gpu_mib=gpu_mib,
+            folder=beside.folder,
+            database=database,
+            versions=beside.versions,
+            datasets=datasets,
+            faults=(*broken, *beside.faults),
+            notices=beside.notices,
+        ),
     )
 
 
 def run_of(
-    opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None
+    opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None, *, bulk_from: int = BULK_FROM
 ) -> tuple[pipeline.Analysis, tuple[pipeline.Analysis, ...]]:
     """The analysis of the attempt that counts, and of all attempts of its job where there are several; the logs are
-    read once. Raises as `pipeline.analyse_run`, and OSError."""
-    beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), database, history())
-    return pipeline.analyse_run(opened.source, sources(opened), opened.configs, lexicon, beside)
+    read once. `bulk_from` as `scan` takes it. Raises as `pipeline.analyse_run`, and OSError."""
+    beside = _beside(opened, database)
+    return _robust(
+        opened,
+        lexicon,
+        lambda lexicon, broken: pipeline.analyse_run(
+            opened.source, sources(opened), opened.configs, lexicon, _with(beside, broken), bulk_from=bulk_from
+        ),
+    )
 
 
 def analyses_of(
@@ -67,5 +91,60 @@ def analyses_of(
 ) -> tuple[pipeline.Analysis, ...]:
     """An analysis of every attempt; `told` as in `sources`. Raises as `pipeline.analyse_each`, and OSError."""
     configs = [*([config] if config is not None else []), *opened.configs]
-    beside = pipeline.Beside(opened.skipped_steps(), None, opened.witness(), opened.database(), history())
-    return pipeline.analyse_each(opened.source, sources(opened, told), configs, lexicon, beside)
+    faults = Faults()
+    database = faults.guard("database", opened.database, lambda: None)
+    beside = _with(_beside(opened, database), faults.found)
+    return _robust(
+        opened,
+        lexicon,
+        lambda lexicon, broken: pipeline.analyse_each(
+            opened.source, sources(opened, told), configs, lexicon, _with(beside, broken)
+        ),
+    )
+
+
+def _beside(
+    opened: Intake, database: JobDatabase | None, *, loss_log: bool = True, folder: bool = True
+) -> pipeline.Beside:
+    """What lies beside the logs; what cannot be had through a fault of ours is as what is not there, and said."""
+    faults = Faults()
+    skipped = faults.guard("loss_log", opened.skipped_steps, lambda: None) if loss_log else None
+    found = faults.guard("folder", opened.witness, lambda: None) if folder else None
+    versions = faults.guard("dating", history, lambda: None)
+    notices = opened.notices
+    if loss_log and skipped is None and opened.has_loss_log and not faults.found:
+        notices = (*notices, Notice("loss_log_unread"))
+    return pipeline.Beside(skipped, None, found, database, versions, (), tuple(faults.found), notices)
+
+
+def _with(beside: pipeline.Beside, faults: Sequence[Fault]) -> pipeline.Beside:
+    return msgspec.structs.replace(beside, faults=(*faults, *beside.faults))
+
+
+def _robust(opened: Intake, lexicon: Lexicon, run: Callable[[Lexicon, Sequence[Fault]], Value]) -> Value:
+    """What `run` gives; where a pattern fails on a log that can be read again, without that pattern."""
+    broken: list[Fault] = []
+    while True:
+        try:
+            return run(lexicon, broken)
+        except (*PASSING, OSError, pipeline.NothingRecognised, pipeline.NoSuchAttempt):
+            raise
+        except Exception as error:  # any: which pattern it is, only its place tells
+            culprit = _culprit(error.__traceback__)
+            again = all(log.path is not None or log.kept for log in opened.logs)
+            if culprit is None or not again or len(broken) >= MAX_BROKEN:
+                raise
+            broken.append(noted(error, "pattern", culprit))
+            rest = tuple(one for one in lexicon.knowledge.patterns if one.id != culprit)
+            lexicon = Lexicon(msgspec.structs.replace(lexicon.knowledge, patterns=rest))
+
+
+def _culprit(trace: TracebackType | None) -> str | None:
+    """The pattern that was at work when an error came: the innermost that a place of the trace holds."""
+    found = None
+    while trace is not None:
+        for value in trace.tb_frame.f_locals.values():
+            if isinstance(value, Compiled):
+                found = value.pattern.id
+        trace = trace.tb_next
+    return found

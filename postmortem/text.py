@@ -40,6 +40,11 @@ def printable(raw: str) -> str:
     return shown if shown.isascii() else _PILE.sub(r"\1", shown)
 
 
+def harmless(raw: str) -> str:
+    """`raw` with its lines, and otherwise as `printable`: for texts of a knowledge base, which may be a stranger's."""
+    return raw if raw.isprintable() else _INVISIBLE.sub("", strip_escapes(raw))
+
+
 class LogText:
     """Characters from an untrusted source. See the module's docstring for why this is no `str`.
 

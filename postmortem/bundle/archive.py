@@ -6,11 +6,15 @@ import io
 import zipfile
 import zlib
 from collections.abc import Mapping
+from typing import BinaryIO, cast
+
+from postmortem.bounded import ZipFile
 
 NAMES = ("report.html", "report.md", "report.json", "log-excerpt.txt", "config.yaml", "README.txt", "manifest.json")
 """Everything that a bundle may hold; no name in it comes from an input."""
 MAX_FILE = 64 << 20
 """Largest file of a bundle that is read, bytes."""
+MAX_DIRECTORY = 128 << 10
 LEVEL = 9
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first moment that a zip can hold: a bundle says nothing of when it was made."""
@@ -40,7 +44,9 @@ def unpack(data: bytes) -> dict[str, bytes]:
     """The files of a bundle. Raises BadBundle on anything that `pack` cannot have written."""
     found: dict[str, bytes] = {}
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        guarded = ZipFile(io.BytesIO(data), MAX_DIRECTORY)
+        with zipfile.ZipFile(cast(BinaryIO, guarded)) as archive:
+            guarded.opened = True
             entries = archive.infolist()
             if len(entries) > len(NAMES):
                 raise BadBundle("holds more files than a ticket has")

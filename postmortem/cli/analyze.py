@@ -9,6 +9,8 @@ import typer
 
 from postmortem.cli import common, forms, inputs, options, output, redaction
 from postmortem.cli import tee as passing
+from postmortem.cli.errors import Failure
+from postmortem.faults import VERDICT
 
 
 def analyze(
@@ -69,4 +71,6 @@ def analyze(
         redaction.tell(redactor, base, lang, key)
     text = forms.rendered(report, excerpt, base, format, to_file=out is not None, flavor=flavor, max_chars=max_chars)
     output.write(text, out, kind=forms.kind(format))
+    if fault := analysis.failed(VERDICT):
+        raise Failure(f"the verdict is missing: internal error ({fault.error}, fault {fault.code}); please report it")
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

@@ -45,7 +45,8 @@ def build(wanted: str | None) -> typer.Typer:
         rich_markup_mode=None,  # panels would take longer to load than a report takes to make
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Exit status: 0 no memory failure, 1 memory failure found, 2 bad usage, 3 unreadable or not a log.",
+        epilog="Exit status: 0 no memory failure, 1 memory failure found, 2 bad usage, 3 unreadable or not a log. "
+        "--debug, with any command: where a fault of postmortem itself happened.",
     )
     app.callback()(_root)
     if wanted is None:

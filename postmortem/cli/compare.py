@@ -10,6 +10,7 @@ import typer
 
 from postmortem.cli import common, inputs, output, progress, redaction
 from postmortem.cli.errors import USAGE, Failure
+from postmortem.faults import VERDICT
 
 if TYPE_CHECKING:
     from postmortem.pipeline import Analysis
@@ -63,6 +64,8 @@ def compare(
     lexicon = Lexicon(base)
     given = [*config, *[None] * (len(paths) - len(config))]
     attempts = _attempts(paths, given, lexicon)
+    for one in attempts:
+        inputs.refuse_faulty(one, VERDICT, "config", "pattern")  # what is missing would pass for what did not change
     from postmortem.compare import build
 
     comparison = build(attempts, base, lang)

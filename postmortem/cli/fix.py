@@ -10,7 +10,8 @@ import typer
 
 from postmortem.cli import common, output
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.cli.inputs import MEMORY_KINDS, analysed, check_gpu, named_config, open_input
+from postmortem.cli.inputs import MEMORY_KINDS, analysed, check_gpu, named_config, open_input, refuse_faulty
+from postmortem.faults import VERDICT
 from postmortem.text import LogText, printable
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def fix(
     opened = open_input(path, max_expanded, max_ratio, max_entries)
     named = (config, named_config(config)) if config is not None else None
     analysis = analysed(opened, path, named[1] if named else None, base, attempt, gpu_gib=gpu)
+    refuse_faulty(analysis, VERDICT, "config", "remedies")
     picked = _pick(analysis, base, texts, only, ladder)
     if not picked:
         return 0

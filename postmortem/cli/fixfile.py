@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import contextlib
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,12 +100,16 @@ def folder(path: str, opened: Intake) -> Path | None:
 def _exact(path: Path) -> JobFile:
     """The file with its line breaks and byte order mark as they are. Raises Failure where they could not be kept."""
     from postmortem.intake import decode
+    from postmortem.intake.sources import MAX_CONFIG_BYTES
 
     shown = printable(str(path))
     try:
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            content = stream.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise Failure(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
+    if len(content) > MAX_CONFIG_BYTES:
+        raise Failure(f"{shown}: larger than {MAX_CONFIG_BYTES} bytes; that is no job config")
     sniffed = decode.sniff(content)
     for encoding in (sniffed, "utf-8") if sniffed.startswith(("utf-16", "utf-32")) else ("utf-8", sniffed):
         try:
@@ -130,10 +134,12 @@ def check_output(out: Path, inputs: Sequence[Path]) -> None:
 
 def replace(file: JobFile, text: str) -> Path:
     """Write `text` over the file and return the backup of what it held. Raises Failure, with the file as it was."""
+    from postmortem import files
+
     assert file.path is not None
-    target = file.path.resolve()
     old = file.text.encode(file.encoding)
     try:
+        target = files.destination(file.path)
         if target.read_bytes() != old:
             raise Failure(f"{file.label}: changed while it was being read; try again")
         backup = _backup(target, old)
@@ -141,26 +147,24 @@ def replace(file: JobFile, text: str) -> Path:
         raise Failure(f"{file.label}: no backup: {(error.strerror or type(error).__name__).lower()}") from None
     try:
         output.write(text, target, file.encoding)
-    except Failure:
-        backup.unlink(missing_ok=True)
+    except BaseException:
+        # Ctrl-C may come behind the last step: then the backup is all that is left of the old file
+        with contextlib.suppress(OSError):
+            if target.read_bytes() == old:
+                backup.unlink(missing_ok=True)
         raise
     return backup
 
 
 def _backup(target: Path, content: bytes) -> Path:
-    """A new file beside `target` with `content`; an older backup is never written over."""
+    """A new file beside `target` with `content` and its rights; an older backup is never written over."""
+    from postmortem.files import write_new
+
     for number in range(MAX_BACKUPS):
         backup = target.with_name(f"{target.name}.bak{number or ''}")
         try:
-            with backup.open("xb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
+            write_new(content, backup, stat.S_IMODE(target.stat().st_mode))
         except FileExistsError:
             continue
-        except OSError:
-            backup.unlink(missing_ok=True)
-            raise
-        shutil.copymode(target, backup)
         return backup
     raise Failure(f"{printable(str(target))}: {MAX_BACKUPS} backups already; remove some", USAGE)

@@ -57,6 +57,8 @@ def open_input(
     except intake.IntakeError as error:
         near = _meant(path)
         raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None
+    except OSError as error:  # no place for temporary files, a pipe that breaks
+        raise Failure(f"{printable(path)[:300]}: {(error.strerror or type(error).__name__).lower()}") from None
 
 
 def analysed(
@@ -172,6 +174,13 @@ def read_again(path: str, given: Given, base: Knowledge, beside: object) -> tupl
         if given.attempt is None or failure.status != USAGE:
             raise
         return opened, run(None)
+
+
+def refuse_faulty(analysis: Analysis, *rooms: str) -> None:
+    """Raises Failure where a room failed on which everything depends that is to be said (any, if none is named)."""
+    fault = analysis.failed(*rooms) if rooms else next(iter(analysis.faults), None)
+    if fault is not None:
+        raise Failure(f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where.")
 
 
 def check_gpu(gib: float | None) -> None:

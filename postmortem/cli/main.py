@@ -6,10 +6,13 @@ import contextlib
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
-COLLECT_EVERY = 50_000
-"""Objects made between two searches for cyclic garbage. What a start makes stays until the end, and the interpreter's
-700 would have it looked through a hundred times over."""
+if TYPE_CHECKING:
+    from postmortem.faults import Fault
+
+from postmortem import COLLECT_EVERY
+
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
 
@@ -20,7 +23,8 @@ def main() -> None:
         from postmortem.cli.output import prepare
 
         prepare()
-        arguments = sys.argv[1:]
+        _end_cleanly()
+        arguments = _without_debug(sys.argv[1:])
         if arguments == ["--version"]:
             raise SystemExit(version())
         raise SystemExit(run(with_default(arguments, piped=not sys.stdin.isatty() if sys.stdin else False)))
@@ -28,6 +32,48 @@ def main() -> None:
         raise SystemExit(130) from None
     finally:
         gc.freeze()  # the end of the process frees everything; nothing of it needs to be looked through once more
+
+
+def _end_cleanly() -> None:
+    """A closed terminal and `kill` end us as Ctrl-C does: by way of all that takes half-written files away.
+
+    A stream that was closed at the start is opened to nowhere: else the next file would get its number, and what some
+    library tells stderr.
+    """
+    import signal
+
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+    def ended(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # who starts it with nohup wants it to outlive the terminal
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, ended)
+
+
+def _without_debug(arguments: list[str]) -> list[str]:
+    """`arguments` without `--debug`, which every command takes: each fault of ours is then told with its places."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    asked = "--debug" in arguments[:end]
+    if asked or os.environ.get("POSTMORTEM_DEBUG"):
+        from postmortem import faults
+
+        faults.listener = _told
+    return [word for at, word in enumerate(arguments) if at > end or word != "--debug"] if asked else arguments
+
+
+def _told(fault: Fault) -> None:
+    from postmortem.faults import lines
+
+    for line in lines(fault):
+        _say(line)
 
 
 def version() -> int:
@@ -84,7 +130,7 @@ def run(arguments: list[str]) -> int:
         _say("interrupted")
         return 130
     except Exception as error:  # the command line is where every error becomes one line
-        return _usage_or_bug(error)
+        return _usage_or_bug(error, arguments)
 
 
 def _say(text: str) -> None:
@@ -102,7 +148,7 @@ def _mute(descriptor: int) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
-def _usage_or_bug(error: Exception) -> int:
+def _usage_or_bug(error: Exception, arguments: list[str]) -> int:
     """Typer's own errors are usage errors; anything else is a fault of ours, and said to be one."""
     import typer
 
@@ -117,7 +163,11 @@ def _usage_or_bug(error: Exception) -> int:
     if callable(shown):
         _say(f"{printable(str(shown()))} (see `postmortem --help`)")
         return 2
-    if os.environ.get("POSTMORTEM_DEBUG"):
-        raise error
-    _say(f"internal error ({type(error).__name__}); please report it. POSTMORTEM_DEBUG=1 shows where.")
+    from postmortem import faults
+
+    if isinstance(error, MemoryError):
+        _say("not enough memory on this machine for this input")
+        return 3
+    fault = faults.noted(error, arguments[0] if arguments else "main")
+    _say(f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where.")
     return 3

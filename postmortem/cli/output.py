@@ -34,40 +34,37 @@ def write_bytes(content: bytes, target: Path, *, private: bool = False) -> None:
 
     Raises Failure when the file cannot be written.
     """
-    import tempfile
+    from postmortem import files
 
-    name = ""
     try:
         # a device or a pipe is written to, never replaced; of a link, the target is what the user means
-        if target.exists() and not target.is_file() and not target.is_dir():
+        if _is_device(target):
             with target.open("wb") as stream:
                 stream.write(content)
             return
-        target = target.resolve()
-        folder = target.parent
-        _refuse(target)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".postmortem-", suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(name).chmod(0o600 if private else mode)
-        Path(name).replace(target)
+        place = files.destination(target)
+        _refuse(place)
+        files.write_whole(content, place, private=private)
+        files.sweep(place.parent)
     except (OSError, RuntimeError) as error:
-        if name:
-            Path(name).unlink(missing_ok=True)
         raise Failure(f"{printable(str(target))}: cannot write: {_reason(error)}") from None
 
 
 def check(target: Path | None) -> None:
     """Say that `target` cannot be written before hours go into what it is to hold. Raises Failure."""
-    if target is None or (target.exists() and not target.is_file() and not target.is_dir()):
+    from postmortem import files
+
+    if target is None:
         return
     try:
-        _refuse(target.resolve())
+        if not _is_device(target):
+            _refuse(files.destination(target))
     except (OSError, RuntimeError) as error:
         raise Failure(f"{printable(str(target))}: cannot write: {_reason(error)}") from None
+
+
+def _is_device(target: Path) -> bool:
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def _refuse(target: Path) -> None:
@@ -189,9 +186,3 @@ def columns() -> int:
         except OSError:
             pass
     return 80
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -38,12 +38,18 @@ def wanted(redact: bool | None, leaves: bool, key: Path | None, out: Path | None
 
 
 def redactor(base: Knowledge, documents: Iterable[object], analyses: Iterable[Analysis]) -> Redactor:
-    """A redactor that has learnt what is private in these runs and documents."""
-    from postmortem.report.redact import Redactor, settings_of
+    """A redactor that has learnt what is private in these runs and documents. Raises Failure where it cannot be."""
+    from postmortem.report.redact import Redactor, Unknown, settings_of
 
     found = Redactor(base)
-    for one in analyses:
-        found.learn(None, settings_of(one))
+    try:
+        for one in analyses:
+            found.learn(None, settings_of(one))
+    except Unknown as problem:
+        raise Failure(
+            f"not redacted: what is private in the job's settings is not known (fault {problem}); please report it. "
+            "--no-redact gives the report with all names in it"
+        ) from None
     for document in documents:
         found.learn(document)
     return found

@@ -121,6 +121,7 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
         gpu_gib=gpu_gib,
     )
     opened, analysis = inputs.read_again(path, given, base, claims.value["input"].get("beside"))
+    inputs.refuse_faulty(analysis)  # else what is missing here would be called a lie there
     if analysis.asked_attempt != attempt:
         settled.append(tickets.finding("input.options.attempt", "impossible", attempt, len(analysis.attempts)))
     bare = _again(claims, analysis, base, redacted=redacted)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
@@ -18,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from postmortem.files import write_whole
 from postmortem.fleet.find import Target
 from postmortem.fleet.row import Row
 from postmortem.fleet.work import Done
@@ -243,17 +243,7 @@ class Folder:
         if self._files is not None:
             self._files.pipe_file(f"{self._base}/{name}", content)
             return
-        handle, held = tempfile.mkstemp(dir=self._base, prefix=".postmortem-", suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(held).chmod(0o644)
-            Path(held).replace(Path(self._base, name))
-        except BaseException:
-            Path(held).unlink(missing_ok=True)
-            raise
+        write_whole(content, Path(self._base, name))
 
     def _remove(self, name: str) -> None:
         if self._files is not None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
+from postmortem import COLLECT_EVERY
 from postmortem.fleet.find import Target
 from postmortem.fleet.work import Done, failed, work_all
 from postmortem.knowledge.load import load
@@ -139,6 +140,7 @@ def begin(pack: Path | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _lexicon = Lexicon(load(pack))
+    gc.set_threshold(COLLECT_EVERY)
     gc.freeze()  # the patterns live as long as the process: not to be looked through again with each run
 
 

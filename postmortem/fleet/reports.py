@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from postmortem.files import sweep, write_whole
 from postmortem.fleet import pool
 from postmortem.fleet.row import Row
 from postmortem.fleet.work import report_of
@@ -67,6 +68,7 @@ def clear(folder: Path, asked: Iterable[Wanted]) -> None:
         found = _OURS.fullmatch(path.name)
         if found and (found[1] not in kept or path.name.startswith(".")) and path.is_file():
             path.unlink(missing_ok=True)
+    sweep(folder)
 
 
 def write_all(
@@ -118,12 +120,5 @@ def _write(one: Wanted, lexicon: Lexicon) -> str | None:
             path.unlink(missing_ok=True)  # of an earlier page
         return None
     target = Path(one.folder) / f"{one.stem}{suffix}"
-    part = target.with_name(f".{target.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8", errors="replace")
-        part.replace(target)
-    except OSError:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise
+    write_whole(text.encode("utf-8", "replace"), target)
     return target.name

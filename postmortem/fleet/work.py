@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from postmortem import pipeline
+from postmortem.faults import VERDICT, noted
 from postmortem.fleet.find import Target
 from postmortem.fleet.row import MAX_PATH, Row, row_of, shown_name
 from postmortem.intake import Intake, IntakeError, Unreachable, is_url, jobdb, open_input, open_path
@@ -29,6 +30,8 @@ from postmortem.text import printable
 NOTHING = "no line in it is one that a training program prints"
 FETCHED_AHEAD = 8
 """Runs of a store that are being fetched while another is analysed: a store is slow to answer, not slow to send."""
+BULK_FROM = 16 << 10
+"""Bytes of a log from which on its bars are read together: what that takes is loaded once for all runs."""
 AHEAD_BYTES = 128 << 20
 TRIES = 3
 """How often a store is asked for a run; it rests for a second and more between."""
@@ -122,7 +125,8 @@ def work(target: Target, lexicon: Lexicon, opened_by: Callable[[], Intake] | Non
     except MemoryError:
         return Done(target, None, failed(target, "error", "too large for this machine's memory"))
     except Exception as error:  # one bad input must not stop the others; its row says what to report
-        return Done(target, None, failed(target, "error", f"internal error ({type(error).__name__}); please report it"))
+        why = f"internal error ({type(error).__name__}, fault {noted(error, 'batch').code}); please report it"
+        return Done(target, None, failed(target, "error", why))
 
 
 def _standing(target: Target) -> tuple[int, int] | None:
@@ -200,7 +204,9 @@ def content_key(target: Target, opened: Intake) -> str:
 
 def _row(target: Target, opened: Intake, lexicon: Lexicon) -> Row:
     database = _database(opened)
-    analysis, history = run_of(opened, lexicon, database)
+    analysis, history = run_of(opened, lexicon, database, bulk_from=BULK_FROM)
+    if fault := analysis.failed(VERDICT):
+        return failed(target, "error", f"internal error ({fault.error}, fault {fault.code}); please report it")
     return row_of(target.name, shown(target.path), analysis, lexicon.knowledge, history)
 
 

@@ -6,6 +6,7 @@ against limits while it is unpacked. Links, devices and archives inside archives
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import stat
@@ -18,16 +19,24 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
+from postmortem.bounded import TooMuch, ZipFile
+from postmortem.files import sweep_folders
 from postmortem.intake.errors import IntakeError
 from postmortem.intake.packed import CODECS, HEAD, ZIP, Limits, is_archive, is_tar
 
 CHUNK = 1 << 18
 TAR_PIECE = 4096
 """Where a tar breaks off, the piece that is being read is lost."""
+PREFIX = "postmortem-unpacked-"
+LEAST_DIRECTORY = 1 << 20
+DIRECTORY_ENTRY = 400
+"""Bytes that an entry takes in a zip's directory at most, on average; the library reads that as a whole."""
+MAX_HEADERS = 1 << 20
+"""Bytes of a tar's headers in front of one entry: long names and the like, which the library keeps in memory."""
 _FREE_BYTES = 64 * 1024 * 1024
 """What may be unpacked whatever the ratio: a log of nothing but progress bars shrinks to a hundredth."""
 _WANTED = re.compile(
@@ -48,7 +57,8 @@ class Home:
     """A temporary folder that goes with this value, or at the latest with the process."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="postmortem-"))
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        sweep_folders(self.path.parent, PREFIX)
         self.remove = weakref.finalize(self, shutil.rmtree, self.path, True)
 
 
@@ -132,6 +142,8 @@ class _Counted:
         self._read = stream.read if budget is not None else getattr(stream, "read1", stream.read)
         self._head = head
         self._budget = budget
+        self.room: int | None = None
+        """Bytes that may still be read, where that is bounded."""
 
     def read(self, size: int = -1) -> bytes:
         if self._head:
@@ -141,6 +153,10 @@ class _Counted:
             taken = self._read(size if size >= 0 else CHUNK) or b""
         if self._budget is not None:
             self._budget.packed += len(taken)
+        if self.room is not None:
+            self.room -= len(taken)
+            if self.room < 0:
+                raise TooMuch("headers that do not end")
         return bytes(taken)
 
     def peek(self, size: int) -> bytes:
@@ -200,7 +216,9 @@ def _zip(packed: Any, root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bo
             whole.write(piece)
         budget.expanded = 0
         files: list[Path] = []
-        with zipfile.ZipFile(whole) as archive:
+        guarded = ZipFile(whole, max(LEAST_DIRECTORY, DIRECTORY_ENTRY * budget.limits.entries))
+        with zipfile.ZipFile(cast(BinaryIO, guarded)) as archive:
+            guarded.opened = True
             for info in archive.infolist():
                 budget.enter(info.filename)
                 mode = info.external_attr >> 16
@@ -215,12 +233,13 @@ def _zip(packed: Any, root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bo
     return tuple(files), False, False
 
 
-def _tar(stream: IO[bytes], root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bool, bool]:
+def _tar(stream: _Counted, root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bool, bool]:
     files: list[Path] = []
     cut = False
     try:
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
-            for member in _members(archive, budget):
+        stream.room = MAX_HEADERS
+        with tarfile.open(fileobj=cast(BinaryIO, stream), mode="r|") as archive:
+            for member in _members(archive, budget, stream):
                 target = _target(member.name, root) if member.isreg() else None
                 source = archive.extractfile(member) if target is not None else None
                 if target is None or source is None:
@@ -238,9 +257,11 @@ def _tar(stream: IO[bytes], root: Path, budget: _Budget) -> tuple[tuple[Path, ..
     return tuple(files), False, cut
 
 
-def _members(archive: tarfile.TarFile, budget: _Budget) -> Iterator[tarfile.TarInfo]:
+def _members(archive: tarfile.TarFile, budget: _Budget, stream: _Counted) -> Iterator[tarfile.TarInfo]:
     for member in archive:
         budget.enter(member.name)
+        # its content, which is read or passed over before the next one's headers
+        stream.room = max(0, member.size) + MAX_HEADERS
         # a streamed archive remembers every member it has passed
         archive.members = []  # type: ignore[attr-defined]
         yield member
@@ -270,4 +291,8 @@ def _broken() -> tuple[type[Exception], ...]:
 
 
 def _why(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
+        return f"where temporary files go: {(error.strerror or 'cannot write').lower()}"
+    if isinstance(error, TooMuch):
+        return f"it has {error}"
     return "it breaks off" if isinstance(error, EOFError) else "it is damaged"

@@ -6,12 +6,12 @@ keeps the entries of files that are gone, so the folder's names are held against
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from postmortem.bounded import TooMuch, load_json
 from postmortem.intake.errors import IntakeError
 from postmortem.intake.folders import inside
 from postmortem.intake.imagesize import size_of
@@ -23,6 +23,8 @@ IMAGES = (".jpg", ".jpeg", ".png", ".webp")
 VIDEOS = (".mp4", ".avi", ".mov", ".webm", ".mkv", ".wmv", ".m4v", ".flv")
 MAX_BYTES = 64 * 1024 * 1024
 MAX_FILES = 200_000
+MAX_VALUES = 8 * MAX_FILES
+"""In the size database: a file has three or four."""
 MAX_SIDE = 1_000_000
 
 
@@ -66,7 +68,9 @@ def _from_database(name: LogText, path: Path, files: set[str], whole: bool, show
     with path.open("rb") as file:
         raw = file.read(MAX_BYTES + 1)
     try:
-        entries = json.loads(raw) if len(raw) <= MAX_BYTES else None
+        entries = load_json(raw, MAX_VALUES) if len(raw) <= MAX_BYTES else None
+    except TooMuch:
+        return DatasetSizes(name, (), "database", whole=False)
     except (ValueError, RecursionError):
         entries = None
     if not isinstance(entries, dict):

@@ -35,11 +35,15 @@ _TOOLKIT = "ai-toolkit"
 
 
 class RunFolder(msgspec.Struct, frozen=True):
-    """The files of one run: logs as (the name that evidence cites, path), oldest first, and config files."""
+    """The files of one run: logs as (the name that evidence cites, path), oldest first, and config files.
+
+    `left_out` is how many older logs there are besides.
+    """
 
     path: Path
     logs: tuple[tuple[str, Path], ...]
     configs: tuple[Path, ...]
+    left_out: int = 0
 
 
 def open_folder(path: Path) -> RunFolder:
@@ -100,6 +104,7 @@ def natural(name: str) -> list[tuple[bool, int, str]]:
 def _run_in(folder: Path) -> RunFolder | None:
     """`folder` as a run folder, if AI Toolkit's logs lie in it."""
     logs: list[tuple[str, Path]] = []
+    left_out = 0
     old = folder / "logs"
     if old.is_dir() and inside(folder, old):
         numbered = sorted(
@@ -108,10 +113,11 @@ def _run_in(folder: Path) -> RunFolder | None:
             if (found := OLD_LOG.fullmatch(entry.name)) and _is_file(folder, entry) and entry.stat().st_size
         )
         logs.extend((f"logs/{entry.name}", entry) for _, entry in numbered[-MAX_OLD_LOGS:])
+        left_out = max(0, len(numbered) - MAX_OLD_LOGS)
     newest = folder / LOG_NAMES[0]
     if _is_file(folder, newest):
         logs.append((newest.name, newest))
-    return RunFolder(folder, tuple(logs), configs_in(folder)) if logs else None
+    return RunFolder(folder, tuple(logs), configs_in(folder), left_out) if logs else None
 
 
 def _only_run(folder: Path, given: Path) -> RunFolder:
@@ -154,7 +160,10 @@ def _listed(folder: Path) -> Iterator[Path]:
 
 def _is_file(folder: Path, entry: Path) -> bool:
     try:
-        return stat.S_ISREG(entry.stat().st_mode) and inside(folder, entry)
+        mode = entry.lstat().st_mode
+        return stat.S_ISREG(mode) or (
+            stat.S_ISLNK(mode) and stat.S_ISREG(entry.stat().st_mode) and inside(folder, entry)
+        )
     except OSError:
         return False
 

@@ -7,17 +7,18 @@ stranger: it is read without a lock, within limits, and damage makes it no witne
 from __future__ import annotations
 
 import os
-import shutil
-import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from postmortem.faults import PASSING, noted
 from postmortem.intake.errors import IntakeError
 from postmortem.model import JobDatabase, JobRow
 from postmortem.text import LogText, printable
+
+if TYPE_CHECKING:
+    import sqlite3  # most folders have no database: it is loaded for one that has
 
 NAME = "aitk_db.db"
 LEVELS = 3
@@ -52,11 +53,18 @@ def find(folder: Path, *, climb: bool = True) -> Path | None:
 
 def read(path: Path, *, configs: bool = True) -> JobDatabase:
     """The jobs in the database (without their configs if not asked for); empty and damaged if it cannot be read."""
+    import sqlite3
+
     name = printable(path.name)[:100]
     try:
         with _opened(path) as database:
             return JobDatabase(name, tuple(_rows(database, configs=configs)))
     except (OSError, sqlite3.Error, UnicodeError, ValueError, MemoryError):  # SQLite asks for what a damaged page says
+        return JobDatabase(name, damaged=True)
+    except PASSING:
+        raise
+    except Exception as error:  # a fault of ours: the log can still be read without it
+        noted(error, "database")
         return JobDatabase(name, damaged=True)
 
 
@@ -79,6 +87,10 @@ def read_named(path: Path) -> JobDatabase:
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """The database without a lock; with its write-ahead log, where there is one, a copy of both."""
+    import shutil
+    import sqlite3
+    import tempfile
+
     log = path.with_name(path.name + "-wal")
     parts = [path, *([log] if log.is_file() and not log.is_symlink() and log.stat().st_size else [])]
     if sum(part.stat().st_size for part in parts) > MAX_BYTES:

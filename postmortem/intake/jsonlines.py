@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from postmortem.bounded import integer
+
 KEYS = ("log", "message", "msg", "MESSAGE", "textPayload", "line")
 """Under which of its keys a record keeps the text: Docker's json-file driver, journald, cloud and common collectors."""
 MAX_RECORD = 1 << 20
@@ -44,7 +46,7 @@ def _text(line: bytes) -> str | None:
     if not stripped.startswith(b"{") or len(stripped) > MAX_RECORD:
         return None
     try:
-        record = json.loads(stripped)
+        record = json.loads(stripped, parse_int=integer)
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or len(record) < 2:

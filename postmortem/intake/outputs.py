@@ -6,12 +6,12 @@ AI Toolkit writes `JOB_000000250.safetensors` (the last one without a number), f
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
 from pathlib import Path
 
+from postmortem.bounded import TooMuch, load_json
 from postmortem.intake.folders import inside, natural
 from postmortem.model import Checkpoint, FolderWitness
 from postmortem.text import LogText
@@ -26,6 +26,8 @@ MAX_HEADER = 8 * 1024 * 1024
 """Bytes of a safetensors header; that of the largest model takes two or three millions."""
 MAX_HEADERS = 64 * 1024 * 1024
 """Bytes of all headers together."""
+MAX_VALUES = 1_500_000
+"""In one header: a tensor has seven, and the largest model some thousands of tensors."""
 MAX_DIGITS = 18
 MAX_PARTS = 200
 """Files of a checkpoint that is a folder."""
@@ -46,12 +48,18 @@ def witness(folder: Path) -> FolderWitness | None:
         entries, whole = _list(folder)
     except OSError:
         return None
-    step, images, listed = _last_preview(folder / "samples", folder)
+    # what is not among the names need not be asked for
+    step, images, listed = None, 0, True
+    if "samples" in entries or not whole:
+        step, images, listed = _last_preview(folder / "samples", folder)
+    optimizer = None
+    if "optimizer.pt" in entries or not whole:
+        optimizer = _archive_state(folder, folder / "optimizer.pt")
     absolute = Path(os.path.abspath(folder))  # noqa: PTH100  (the name as the user sees it)
     return FolderWitness(
         name=LogText(absolute.name),
         checkpoints=_checkpoints(folder, entries),
-        optimizer=_archive_state(folder, folder / "optimizer.pt"),
+        optimizer=optimizer,
         preview_step=step,
         preview_images=images,
         whole=whole and listed,
@@ -144,7 +152,9 @@ def _file_state(path: Path, headers: _Headers) -> tuple[str, int | None]:
     if raw is None:
         return TORN if size else EMPTY, None
     try:
-        header = json.loads(raw, parse_int=_integer)
+        header = load_json(raw, MAX_VALUES, number=_integer)
+    except TooMuch:
+        return UNCHECKED, None
     except (ValueError, RecursionError):
         return TORN, None
     end = _extent(header)

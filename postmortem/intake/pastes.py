@@ -19,14 +19,15 @@ _RAW_ANGLE = re.compile(rb"\d<[\d?]|in <\w+>")
 _BREAKS = (b"<br>", b"<br/>", b"<br />", b"<BR>", b"<BR/>", b"<BR />")
 _BREAK = re.compile(rb"<br ?/?>", re.IGNORECASE)
 _CURLY = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
-_CURLY_QUOTES = tuple(quote.encode() for quote in _CURLY)
 _CURLY_BYTES = re.compile("|".join(_CURLY).encode())
 _CURLY_SIGN = re.compile(
     "(?:File (?:\u201c|\u201d)|(?:\u201c|\u201d)\\w+(?:\u201c|\u201d): |Error: (?:\u2018|\u2019)|"
     "(?:\u2018|\u2019)\\w+(?:\u2018|\u2019))".encode()
 )
-_HARD_SPACES = tuple(space.encode() for space in "\u00a0\u202f\u2007")
-_HARD_SPACE = re.compile(b"|".join(_HARD_SPACES))
+_HARD_SPACE = re.compile("\u00a0|\u202f|\u2007".encode())
+_NO_BREAK = "\u00a0".encode()
+_PUNCTUATION = b"\xe2\x80"
+"""How the other spaces and the curly quotes start in UTF-8: most logs have neither these nor those."""
 _ESCAPE = re.compile(rb"\\(?:([nrt\"'/\\])|u([0-9a-fA-F]{4}))")
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _MARGIN = re.compile("(?:[ \t|#;*`]|\u2502|\u2503)*".encode())
@@ -55,9 +56,9 @@ def damage(head: bytes) -> tuple[Repair, ...]:
         note("flattened", _unflatten)
     if _ENTITY.search(head) and not _RAW_ANGLE.search(head):
         note("html", _unescape_html)
-    if any(space in head for space in _HARD_SPACES):
+    if (_NO_BREAK in head or _PUNCTUATION in head) and _HARD_SPACE.search(head):
         note("hard_spaces", lambda line: _HARD_SPACE.sub(b" ", line))
-    if any(quote in head for quote in _CURLY_QUOTES) and _CURLY_SIGN.search(head):
+    if _PUNCTUATION in head and _CURLY_SIGN.search(head):
         note("curly_quotes", lambda line: _CURLY_BYTES.sub(_straight, line))
     separator = _numbered(head)
     if separator is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -14,6 +15,8 @@ import msgspec
 from postmortem.intake import decode, folders, jsonlines, packed, pastes
 from postmortem.intake.errors import IntakeError
 from postmortem.jobconfig.effective import ConfigText
+from postmortem.model import Notice
+from postmortem.text import LogText
 
 if TYPE_CHECKING:
     from postmortem.intake import archives
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 MAX_CONFIG_BYTES = 2_000_000
+MAX_GROWN = 1 << 30
+"""Bytes that may come to a log while it is read: who writes faster than we read would keep us for ever."""
+CHANGED = "was replaced or cut short while it was read; try again"
 LOG_SUFFIXES = (".log", ".txt", ".out", ".err")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|(?i:file:/)")
 _SHELL_PIPE = re.compile(r"/(?:dev|proc/(?:self|\d+))/fd/\d+")
@@ -41,6 +47,8 @@ class LogFile(msgspec.Struct, frozen=True):
     """Bytes to read, where that is known beforehand."""
     path: Path | None = None
     """The file that it is read from, if it is one."""
+    kept: bool = False
+    """Whether a stream was kept, so that it can be read again."""
 
 
 class Intake(msgspec.Struct, frozen=True):
@@ -55,10 +63,17 @@ class Intake(msgspec.Struct, frozen=True):
     folder: Path | None = None
     keep: Any = None
     """What must live as long as the logs are read (an unpacked archive)."""
+    notices: tuple[Notice, ...] = ()
+    """What of the input was left unread, and why."""
+
+    @property
+    def has_loss_log(self) -> bool:
+        """Whether the run folder holds a loss database."""
+        return self.folder is not None and (self.folder / "loss_log.db").is_file()
 
     def skipped_steps(self) -> tuple[int, ...] | None:
-        """What the run folder's database says of skipped steps; None when there is none."""
-        if self.folder is None or not (self.folder / "loss_log.db").is_file():
+        """What the run folder's database says of skipped steps; None when there is none, or it cannot be read."""
+        if self.folder is None or not self.has_loss_log:
             return None
         from postmortem.intake import losslog
 
@@ -107,7 +122,8 @@ def open_stream(
     if again:
         from postmortem.intake.spool import Spool
 
-        return Intake(source, (_log(SINGLE, head, Spool(raw).chunks),))
+        log = msgspec.structs.replace(_log(SINGLE, head, Spool(raw).chunks), kept=True)
+        return Intake(source, (log,))
     return Intake(source, (_log(SINGLE, head, raw),))
 
 
@@ -141,7 +157,7 @@ def open_path(path: Path, limits: packed.Limits | None = None, *, again: bool = 
         return _folder(path)
     if not stat.S_ISREG(mode) and not (stat.S_ISFIFO(mode) and _SHELL_PIPE.match(str(path))):
         # any pipe but the shell's own could wait for a writer for ever
-        hint = f"pipe it in (`cat {path.name} | postmortem`)" if stat.S_ISFIFO(mode) else "give a log or a run folder"
+        hint = f"pipe it in (`{_cat(path)} | postmortem`)" if stat.S_ISFIFO(mode) else "give a log or a run folder"
         raise IntakeError(f"{_shown(path)}: neither a file nor a folder; {printable_name(hint)}")
     if stat.S_ISFIFO(mode):
         try:
@@ -156,13 +172,14 @@ def open_path(path: Path, limits: packed.Limits | None = None, *, again: bool = 
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     configs: tuple[ConfigText, ...] = ()
+    notices: tuple[Notice, ...] = ()
     folder: Path | None = None
     if path.name in folders.LOG_NAMES:
-        configs = _configs(folders.configs_in(path.parent))
+        configs, notices = _configs(folders.configs_in(path.parent))
         folder = path.parent if folders.is_run(path.parent) else None
     elif folders.OLD_LOG.fullmatch(path.name):
-        configs = _configs(folders.configs_in(path.parent.parent))
-    return Intake(str(path), (_file(path, SINGLE),), configs, folder)
+        configs, notices = _configs(folders.configs_in(path.parent.parent))
+    return Intake(str(path), (_file(path, SINGLE),), configs, folder, notices=notices)
 
 
 def read_config(path: Path) -> ConfigText:
@@ -188,7 +205,10 @@ def _folder(path: Path) -> Intake:
         logs = tuple(_file(file, name) for name, file in found.logs)
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
-    return Intake(str(path), logs, _configs(found.configs), found.path)
+    configs, notices = _configs(found.configs)
+    if found.left_out:
+        notices = (*notices, Notice("old_logs_left_out", None, {"count": found.left_out, "read": len(logs)}))
+    return Intake(str(path), logs, configs, found.path, notices=notices)
 
 
 def _packed(stream: BinaryIO, head: bytes, source: str, limits: packed.Limits | None) -> Intake:
@@ -226,25 +246,28 @@ def _unpacked(found: archives.Unpacked, source: str) -> Intake:
         raise IntakeError(f"holds {printable_name(found.nested)}, an archive of its own; unpack the outer one first")
     if not logs:
         raise IntakeError("no log in it; give a log or a run folder")
-    return Intake(source, (_file(logs[0], SINGLE),), _beside(found.files))
+    configs, notices = _beside(found.files)
+    return Intake(source, (_file(logs[0], SINGLE),), configs, notices=notices)
 
 
-def _beside(files: tuple[Path, ...]) -> tuple[ConfigText, ...]:
+def _beside(files: tuple[Path, ...]) -> tuple[tuple[ConfigText, ...], tuple[Notice, ...]]:
     """The job config that came with a log in one archive: under its usual name, or the only file that can be one."""
     named = [file for name in folders.CONFIG_NAMES for file in files if file.name == name]
     others = [file for file in files if file.suffix in (".yaml", ".yml", ".json")]
-    chosen = named or (others if len(others) == 1 else [])
-    return tuple(read_config(file) for file in chosen if file.stat().st_size <= MAX_CONFIG_BYTES)
+    return _configs(tuple(named or (others if len(others) == 1 else [])))
 
 
-def _configs(files: tuple[Path, ...]) -> tuple[ConfigText, ...]:
+def _configs(files: tuple[Path, ...]) -> tuple[tuple[ConfigText, ...], tuple[Notice, ...]]:
+    """The configs that can be read, and what is to be said of the others."""
     found: list[ConfigText] = []
+    notices: list[Notice] = []
     for file in files:
         try:
             found.append(read_config(file))
-        except (OSError, IntakeError):
-            continue
-    return tuple(found)
+        except IntakeError as error:
+            why = LogText(str(error).removeprefix(f"{_shown(file)}: "))
+            notices.append(Notice("config_damaged", None, {"file": LogText(file.name), "problem": why}))
+    return tuple(found), tuple(notices)
 
 
 def _file(path: Path, name: str) -> LogFile:
@@ -257,9 +280,21 @@ def _file(path: Path, name: str) -> LogFile:
     _require_text(head, str(path))
 
     def raw() -> Iterator[bytes]:
+        """The file as it was when it was opened first, and what was appended since; it may be read several times."""
+        if size == len(head):
+            yield head  # a small log is read once
+            return
+        read = 0
         with path.open("rb") as file:
-            while piece := file.read(CHUNK):
+            while piece := file.read(CHUNK if read else max(1, len(head))):
+                if not read and piece != head:
+                    raise OSError(errno.ESTALE, CHANGED)
+                read += len(piece)
+                if read > size + MAX_GROWN:
+                    raise OSError(errno.EFBIG, "grows faster than it can be read; copy it first")
                 yield piece
+        if read < size:
+            raise OSError(errno.ESTALE, CHANGED)
 
     return msgspec.structs.replace(_log(name, head, raw, size), path=path)
 
@@ -309,6 +344,14 @@ def _require_text(head: bytes, source: str) -> None:
     what = decode.what_binary(head)
     if what:
         raise IntakeError(f"{printable_name(source)}: {what}, not a log; give the text that the run printed")
+
+
+def _cat(path: Path) -> str:
+    """A command that a user may copy into a shell, whatever the file is called."""
+    import shlex
+
+    name = printable_name(path)
+    return f"cat {shlex.quote(f'./{name}' if name.startswith('-') else name)}"
 
 
 def printable_name(path: object) -> str:

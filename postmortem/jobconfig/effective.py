@@ -103,12 +103,12 @@ def _duplicates(raw: RawConfig, name: str) -> Iterator[Notice]:
 
 def _others(settings: Mapping[str, Any], values: Mapping[str, Value], knowledge: Knowledge) -> dict[str, Any]:
     """The leaves of `settings` under paths that no setting of the knowledge base covers."""
-    covered = _prepared(knowledge)[2] | values.keys()
+    aliases = _prepared(knowledge).aliases
     found: dict[str, Any] = {}
     stack: list[tuple[str, Any]] = [("", settings)]
     while stack and len(found) < MAX_OTHERS:
         path, value = stack.pop()
-        if path in covered and not (path in _CONTAINERS and isinstance(value, list)):
+        if (path in values or path in aliases) and not (path in _CONTAINERS and isinstance(value, list)):
             continue
         if isinstance(value, Mapping):
             stack.extend((f"{path}.{key}" if path else str(key)[:_LONG], below) for key, below in value.items())
@@ -161,18 +161,27 @@ def _agreed(
     return agreed, sorted(differing)[:MAX_DIFFERENCES]
 
 
-@lru_cache(maxsize=2)
-def _prepared(knowledge: Knowledge) -> tuple[list[tuple[Setting, Value]], list[tuple[Setting, str]], frozenset[str]]:
+class _Prepared(msgspec.Struct, frozen=True):
     """Each setting with the value that it has by default, those that follow another one, and all older names."""
-    followers = [(setting, setting.follows) for setting in knowledge.settings if setting.follows]
-    aliases = frozenset(alias for setting in knowledge.settings for alias in setting.aliases)
-    return [(setting, Value(setting.default, DEFAULT)) for setting in knowledge.settings], followers, aliases
+
+    usual: list[tuple[Setting, Value]]
+    followers: list[tuple[Setting, str]]
+    aliases: frozenset[str]
+
+
+@lru_cache(maxsize=2)
+def _prepared(knowledge: Knowledge) -> _Prepared:
+    return _Prepared(
+        [(setting, Value(setting.default, DEFAULT)) for setting in knowledge.settings],
+        [(setting, setting.follows) for setting in knowledge.settings if setting.follows],
+        frozenset(alias for setting in knowledge.settings for alias in setting.aliases),
+    )
 
 
 def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Value]:
     values: dict[str, Value] = {}
-    usual, followers, _ = _prepared(knowledge)
-    for setting, default in usual:
+    prepared = _prepared(knowledge)
+    for setting, default in prepared.usual:
         for path, explicit_only in _expand(setting.path, raw.settings):
             found, at = _lookup(raw.settings, path)
             if found is _MISSING or found is None:
@@ -185,7 +194,7 @@ def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Valu
                 values[path] = Value(_clean(found, setting), source, raw.lines.get(at))
             elif not explicit_only and not setting.follows:
                 values[path] = default
-    for setting, follows in followers:
+    for setting, follows in prepared.followers:
         for path, explicit_only in _expand(setting.path, raw.settings):
             if path not in values and not explicit_only:
                 followed = values.get(_fill(follows, path))

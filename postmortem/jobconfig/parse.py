@@ -66,7 +66,7 @@ def parse_each(text: str) -> list[RawConfig]:
 
 def _json(text: str) -> Any:
     try:
-        value = json.loads(text, parse_int=_integer)
+        value = json.loads(text, parse_int=integer)
     except RecursionError:
         raise ConfigProblem(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
@@ -81,7 +81,8 @@ def _json(text: str) -> Any:
     raise ConfigProblem(f"nested deeper than {MAX_DEPTH} levels")
 
 
-def _integer(digits: str) -> int | str:
+def integer(digits: str) -> int | str:
+    """An integer of a config; one of more digits than any setting has stays text."""
     return int(digits) if len(digits) < MAX_DIGITS else digits
 
 

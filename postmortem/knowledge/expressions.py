@@ -28,6 +28,12 @@ class Code(msgspec.Struct, frozen=True, array_like=True):
 
 
 _CODES: dict[str, Code] = {}
+_KEPT = 2
+"""Counts how the expressions that are kept were made (`any_of`); codes of older ones are of no use."""
+_DIGITS = frozenset("0123456789")
+_TOKEN = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[\d,]*\}|\(\?P?[<=]\w+[>)])|[0-9]", re.DOTALL)
+"""A digit that stands for itself, or (the group) what holds digits of another meaning."""
+_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<?!|.", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
@@ -55,22 +61,90 @@ def adopt(codes: Mapping[str, Code]) -> None:
 def engine() -> str:
     """Names the engine whose codes are alike: the interpreter and the order of its bytes."""
     magic = getattr(_sre(), "MAGIC", 0)
-    return f"{sys.implementation.cache_tag}-{magic}-{sys.byteorder}"
+    return f"{sys.implementation.cache_tag}-{magic}-{sys.byteorder}-{_KEPT}"
 
 
 def codes_of(patterns: Iterable[Pattern]) -> dict[str, Code]:
     """The codes of all expressions that the scan may need, except those that the standard engine does not take."""
     listed = list(patterns)
     sources = {item.regex for item in listed} | {source for item in listed for source in item.fields.values()}
-    sources.add(any_prefix(item for item in listed if item.role == "prefix"))
+    sources |= {any_of(prefixes(listed)), any_of(carriers(listed))}
     found = {source: code for source in sorted(sources) if (code := _code(source)) is not None}
     return found
 
 
-def any_prefix(prefixes: Iterable[Pattern]) -> str:
-    """All decorations in front of a line as one expression: most lines have none, and to learn that takes one call."""
-    sources = (re.sub(r"\(\?P<\w+>", "(?:", item.regex) for item in prefixes)
-    return "|".join(f"(?:{source})" for source in sources) or "(?!)"
+def any_of(items: Iterable[Pattern]) -> str:
+    """Several entries as one expression, the first that matches wins: to learn that none does takes one call.
+
+    The group that matched last (`lastgroup`) is `e` and the entry's index.
+    """
+    sources = (re.sub(r"\(\?P<\w+>", "(?:", item.regex) for item in items)
+    return "|".join(f"(?P<e{index}>{source})" for index, source in enumerate(sources)) or "(?!)"
+
+
+def prefixes(patterns: Iterable[Pattern]) -> list[Pattern]:
+    """What may stand in front of a line."""
+    return [item for item in patterns if item.role == "prefix"]
+
+
+def carriers(patterns: Iterable[Pattern]) -> list[Pattern]:
+    """What introduces a message at its start."""
+    return [item for item in patterns if item.role == "carrier" and not item.anywhere]
+
+
+@lru_cache(maxsize=1024)
+def ignores_digits(source: str) -> bool:
+    """Whether `source` matches the same text when digits in it are others; False where that is not sure."""
+    _, parser = _compiler()
+    try:
+        return parser is not None and _ignores_digits(parser.parse(source, 0))
+    except (re.error, OverflowError, RecursionError):
+        return False
+
+
+@lru_cache(maxsize=1024)
+def with_any_digits(source: str) -> Any:
+    """An expression that matches at least where `source` does, whatever the digits there; None if there is none."""
+    wider = _TOKEN.sub(lambda token: token[1] or r"\d", _without_refusals(source))
+    return re.compile(wider) if ignores_digits(wider) else None
+
+
+def _without_refusals(source: str) -> str:
+    """`source` without what must not stand somewhere."""
+    kept: list[str] = []
+    depth = 0
+    refused: int | None = None
+    for part in _PART.findall(source):
+        depth += part.startswith("(")
+        if refused is None and part in ("(?!", "(?<!"):
+            refused = depth
+        if refused is None:
+            kept.append(part)
+        if part == ")":
+            refused = None if refused == depth else refused
+            depth -= 1
+    return "".join(kept)
+
+
+def _ignores_digits(parsed: Any) -> bool:
+    for operation, argument in parsed:
+        name = str(operation)
+        if name in ("LITERAL", "NOT_LITERAL"):
+            same = chr(argument) not in _DIGITS
+        elif name == "RANGE":
+            low, high = argument
+            same = high < ord("0") or low > ord("9") or (low <= ord("0") and high >= ord("9"))
+        elif name == "IN":
+            same = _ignores_digits(argument)
+        elif name in ("SUBPATTERN", "MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT", "ASSERT", "ASSERT_NOT"):
+            same = _ignores_digits(argument[-1])
+        elif name == "BRANCH":
+            same = all(map(_ignores_digits, argument[1]))
+        else:
+            same = name in ("ANY", "AT", "CATEGORY", "NEGATE")
+        if not same:
+            return False
+    return True
 
 
 def _code(source: str) -> Code | None:

@@ -132,4 +132,5 @@ class JobConfig(msgspec.Struct, frozen=True):
         """The indexes of the list `head` (``datasets``, ``sample.samples``) that any setting has, ascending."""
         opening = f"{head}["
         start = len(opening)
-        return sorted({int(path[start : path.index("]", start)]) for path in self.values if path.startswith(opening)})
+        found = {path[start : path.index("]", start)] for path in self.values if path.startswith(opening)}
+        return sorted(map(int, found))

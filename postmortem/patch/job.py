@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from postmortem.jobconfig.parse import integer
 from postmortem.patch.refusal import Refused
 
 Prefix = tuple[str | int, ...]
@@ -23,7 +24,7 @@ def is_json(text: str) -> bool:
 def load(text: str) -> Any:
     """The plain values of config text (without byte order mark) that the config parser has accepted."""
     if is_json(text):
-        return json.loads(text)
+        return json.loads(text, parse_int=integer)
     from postmortem.knowledge import yaml_loader
 
     return yaml_loader.load(text)[0]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
 import msgspec
 
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
+from postmortem.faults import Faults, notices
 from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Dated, Notice, Oom, RegressionFound, Suggestion
+from postmortem.model import Attempt, Dated, Notice, Oom, RegressionFound, Suggestion
 from postmortem.pipeline import Analysis
 from postmortem.report import chronicle, made, outlook, skipped
 from postmortem.report import document as doc
-from postmortem.report.settings import defaults_of, that_matter
+from postmortem.report.settings import Row, defaults_of, that_matter
 from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
@@ -27,7 +32,19 @@ def build(
     """The report on `analysis`, its texts in `lang`; `redacted` says that it will be, `ticket` that it is for one."""
     texts = Texts(knowledge, lang)
     diagnosis, attempt = analysis.diagnosis, analysis.attempt
-    defaults = defaults_of(analysis.config, knowledge)
+    faults = Faults()
+    defaults = faults.guard("settings", lambda: defaults_of(analysis.config, knowledge), dict[str, Any])
+    settings = faults.guard("settings", lambda: that_matter(analysis, knowledge), list[Row])
+    skips = faults.guard("skips", lambda: skipped.part(analysis, texts), lambda: None)
+    tables = faults.guard("buckets", lambda: _buckets(analysis), list[doc.BucketItem])
+    timeline, left_out = faults.guard("timeline", lambda: chronicle.rows(attempt), lambda: ([], 0))
+    pace = faults.guard("pace", lambda: chronicle.pace(attempt), chronicle.no_pace)
+    steps = faults.guard("pace", lambda: chronicle.steps(attempt), chronicle.no_steps)
+    fixes = [
+        item
+        for one in analysis.suggestions
+        if (item := faults.guard("remedies", partial(_remedy, one, analysis, texts), lambda: None)) is not None
+    ]
     return doc.Report(
         schema_version=doc.SCHEMA_VERSION,
         tool=doc.Tool(name="aitk-postmortem", version=__version__, patterns=knowledge.version),
@@ -57,7 +74,7 @@ def build(
             )
             for oom in attempt.ooms[:MAX_OOMS]
         ],
-        buckets=_buckets(analysis),
+        buckets=tables,
         config=doc.ConfigPart(
             sources=[LogText(name) for name in analysis.config.sources],
             values={
@@ -70,16 +87,18 @@ def build(
                 for path, value in sorted(analysis.config.values.items())
             },
         ),
-        remedies=[_remedy(item, analysis, texts) for item in analysis.suggestions],
-        timeline=list(chronicle.rows(attempt)),
-        pace=chronicle.pace(attempt),
-        steps=chronicle.steps(attempt),
+        remedies=fixes,
+        timeline=timeline,
+        pace=pace,
+        steps=steps,
         ledger=_ledger(analysis),
         forecast=outlook.forecast_item(analysis.forecast),
         forecast_missing=outlook.missing(analysis.forecast, texts),
         ladder=[outlook.rung_item(rung, texts) for rung in analysis.ladder],
         card_needed_gib=outlook.card_needed_gib(analysis.forecast, analysis.ladder),
-        warnings=[_warning(item, texts) for item in analysis.warnings],
+        warnings=[
+            _warning(item, texts) for item in (*notices(faults.found), *analysis.warnings, *_cut(attempt, left_out))
+        ],
         will_not_help=[
             doc.UselessItem(
                 id=item.id,
@@ -96,7 +115,7 @@ def build(
             for odd in diagnosis.suspects
         ],
         suspects_fit=diagnosis.facts.get("run.bucket_fits") if diagnosis.suspects else None,
-        skips=skipped.part(analysis, texts),
+        skips=skips,
         settings=[
             doc.SettingRow(
                 path=path,
@@ -106,7 +125,7 @@ def build(
                 first_fix=first,
                 default=doc.quoted(defaults.get(path.replace("[]", "[0]"))),
             )
-            for path, value, source, line, first in that_matter(analysis, knowledge)
+            for path, value, source, line, first in settings
         ],
         capture=[doc.CaptureItem(id=item, text=texts(f"capture.{item}")) for item in diagnosis.missing],
         regressions=[_regression(item, texts) for item in diagnosis.regressions],
@@ -313,6 +332,14 @@ def _ledger(analysis: Analysis) -> doc.LedgerPart:
         overdrawn=_round(balance.overdrawn),
         source=balance.source,
     )
+
+
+def _cut(attempt: Attempt, left_out: int) -> Iterator[Notice]:
+    """What the document's own limits leave out."""
+    if len(attempt.ooms) > MAX_OOMS:
+        yield Notice("ooms_left_out", None, {"count": len(attempt.ooms), "shown": MAX_OOMS})
+    if left_out:
+        yield Notice("timeline_left_out", None, {"count": left_out})
 
 
 def _warning(item: Notice, texts: Texts) -> doc.WarningItem:

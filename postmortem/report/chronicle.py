@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from postmortem.model import Attempt, Place, Stamp
@@ -14,8 +12,9 @@ MAX_TIMELINE = 400
 MAX_MARKS = 200
 
 
-def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
-    """Stages, OOMs and the end, in the order of the log, with their times where the lines carry them."""
+def rows(attempt: Attempt) -> tuple[list[doc.TimelineItem], int]:
+    """Stages, OOMs and the end, in the order of the log, with their times where the lines carry them; how many of the
+    middle were left out."""
     found: list[tuple[int, doc.TimelineItem, Stamp | None]] = []
     last: tuple[str, str] | None = None
     for stage in attempt.stages:
@@ -82,9 +81,10 @@ def rows(attempt: Attempt) -> Iterator[doc.TimelineItem]:
         else item
         for (_, item, stamp), seconds in zip(found, times)
     ]
-    if len(kept) > MAX_TIMELINE:
+    left_out = max(0, len(kept) - MAX_TIMELINE)
+    if left_out:
         kept = [*kept[: MAX_TIMELINE // 2], *kept[-MAX_TIMELINE // 2 :]]
-    yield from kept
+    return kept, left_out
 
 
 def pace(attempt: Attempt) -> doc.PacePart:
@@ -97,6 +97,16 @@ def pace(attempt: Attempt) -> doc.PacePart:
         wall_step_s=_round(times.wall_step_s),
         phases=[doc.PhaseTime(phase=phase, seconds=round(seconds, 3)) for phase, seconds in times.phases],
     )
+
+
+def no_pace() -> doc.PacePart:
+    """What stands where it could not be worked out."""
+    return doc.PacePart(total_s=None, silent_s=None, bar_step_s=None, wall_step_s=None, phases=[])
+
+
+def no_steps() -> doc.StepsPart:
+    """What stands where it could not be worked out."""
+    return doc.StepsPart(stretches=[], change=None, previews=[], saves=[])
 
 
 def steps(attempt: Attempt) -> doc.StepsPart:

@@ -10,15 +10,16 @@ from postmortem.model import JobConfig, Value
 from postmortem.pipeline import Analysis
 
 MAX_ROWS = 12
+Row = tuple[str, Any, str, int | None, bool]
 
 
-def that_matter(analysis: Analysis, knowledge: Knowledge) -> list[tuple[str, Any, str, int | None, bool]]:
+def that_matter(analysis: Analysis, knowledge: Knowledge) -> list[Row]:
     """Rows of (path, value, source, line, touched by the first fix), those of the first fix on top."""
     config = analysis.config
     if not config.known:
         return []
     touched = {change.path for item in analysis.suggestions[:1] for change in item.changes}
-    rows: list[tuple[str, Any, str, int | None, bool]] = []
+    rows: list[Row] = []
     on_the_card = analysis.diagnosis.kind in ("gpu_oom", "vram_spill")
     for setting in knowledge.settings:
         if not setting.shown or not on_the_card:

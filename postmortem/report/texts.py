@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from postmortem.knowledge.schema import Knowledge
-from postmortem.text import LogText, Words
+from postmortem.text import LogText, Words, harmless
 
 FALLBACK = "en"
 _PLACE = re.compile(r"\{([\w.]+)\}")
@@ -36,6 +36,7 @@ class Texts:
         found = self._texts.get(key) or self._fallback.get(key)
         if found is None:
             found = default if default is not None else key
+        found = harmless(found)
         if "?" in found:
             found = _NUMBER.sub(lambda hit: hit[2] if (values or {}).get(hit[1]) == 1 else hit[3], found)
         parts: list[str | LogText] = []

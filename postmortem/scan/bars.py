@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,7 @@ from postmortem.model import BarSpan, Place, Stamp
 from postmortem.text import LogText
 
 if TYPE_CHECKING:
+    from postmortem.scan.forms import Counts
     from postmortem.scan.runs import Run
 
 _OF_A_BAR = " 0123456789%|/[]<:,.?#\u2588\u2589\u258a\u258b\u258c\u258d\u258e\u258f"
@@ -32,14 +34,13 @@ _DENSE = 64
 _FARTHEST = 4096
 _Sample = tuple[int, int, bytes, int, bytes]
 """Which draw of its bar, count, elapsed, line, description."""
-_Row = tuple[int, "Run", int]
-"""The same, not yet read: which draw, and the row of a run."""
+_Rows = tuple[int, "Run", "range | Counts"]
+"""Several of them that are not read yet: which draw the first is, and the rows of a run."""
 
 
+@lru_cache(maxsize=64)
 def seconds(clock: bytes) -> float:
     """`MM:SS` or `HH:MM:SS` as seconds; of digits and colons in any other order, what they come to."""
-    if len(clock) == 5 and clock[2] == 58 and clock.count(b":") == 1:
-        return 60.0 * int(clock[:2] or 0) + int(clock[3:] or 0)
     total = 0
     for part in clock.split(b":"):
         total = total * 60 + int(part or 0)
@@ -98,7 +99,9 @@ class Fold:
         self._draws = 0
         self._unproven: list[tuple[int, int]] = []
         self._samples: list[_Sample] = []
-        self._recent: deque[_Sample | _Row] = deque(maxlen=RECENT)
+        self._recent: deque[_Sample] = deque(maxlen=RECENT)
+        self._before: _Rows | None = None
+        """The rows before the draws in `_recent`, as long as these are fewer than `RECENT`."""
         self._first_raw = b""
         self._sparse = 1
 
@@ -164,8 +167,12 @@ class Fold:
         if not count:
             return
         start, end = self._life, self._life + count
-        newest = range(max(0, count - RECENT), count)
-        self._recent.extend((start + index, run, int(told.rows[index])) for index in newest)
+        newest = max(0, count - RECENT)
+        if newest:
+            self._recent.clear()
+            self._before = start + newest, run, told.rows[newest:]
+        else:
+            self._recent.extend(zip(range(start, end), *run.columns(told.rows), strict=True))
         while self._life < end:
             stride = self._stride()
             doubles = 2 * stride * _DENSE
@@ -219,9 +226,15 @@ class Fold:
         """The draws since the last call as one span, or None if there were none; `stamp` reads a line's time."""
         if not self._draws or self.n is None:
             return None
-        closest = self._recent[0][0] if self._recent else 0
+        newest = list(self._recent)
+        missing = RECENT - len(newest)
+        if self._before is not None and missing:
+            first, run, rows = self._before
+            due = range(first + len(rows) - missing, first + len(rows))
+            newest[:0] = zip(due, *run.columns(rows[-missing:]), strict=True)
+        closest = newest[0][0]
         samples = [sample[1:] for sample in self._samples if sample[0] < closest]
-        samples += [kept[1:] if len(kept) == 5 else kept[1].sample(kept[2]) for kept in self._recent]
+        samples += [sample[1:] for sample in newest]
         end = (self.n, self._elapsed, self._last[0], self.raw)
         if samples[-1] != end:
             samples.append(end)

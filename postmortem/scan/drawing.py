@@ -36,6 +36,8 @@ class Bars:
         self._fold: Fold | None = None
         self._kept: Fold | None = None
         self._single = False
+        self._stamped_name = b""
+        self._latest_stamp: Stamp | None = None
 
     @property
     def descriptions(self) -> tuple[str, ...] | None:
@@ -125,4 +127,7 @@ class Bars:
 
     def _stamp(self, raw: bytes) -> Stamp | None:
         """The time in front of a bar's description."""
-        return stamp_of(strip_escapes(raw[-MAX_NAME:].decode("utf-8", "replace")).lstrip("\r"), self._lexicon)
+        if raw != self._stamped_name:
+            text = strip_escapes(raw[-MAX_NAME:].decode("utf-8", "replace")).lstrip("\r")
+            self._stamped_name, self._latest_stamp = raw, stamp_of(text, self._lexicon)
+        return self._latest_stamp

@@ -15,6 +15,8 @@ from postmortem.scan.lexicon import Lexicon
 
 MAX_LINES = 20_000
 MAX_CHARS = 1_000_000
+MAX_PATH = 400
+"""Longer than the path of any setting; that of an object in an object in an object could be as long as the log."""
 _INSIDE = re.compile(r"\s+(?:[\"\[\]{}]|-?\d|true|false|null)|\}\s*$")
 _KEY = re.compile(r'(\s*)"((?:[^"\\]|\\.)*)"\s*:\s*(.*)$')
 
@@ -35,10 +37,10 @@ class DumpReader:
         """Whether an object has been opened and not closed."""
         return self._place is not None
 
-    def offer(self, raw: str, place: Place) -> bool:
-        """True if the line belongs to a dump (and so means nothing else)."""
+    def offer(self, raw: str, place: Place, *, opens: bool = True) -> bool:
+        """True if the line belongs to a dump (and so means nothing else). Only one that `opens` may open one."""
         if self._place is None:
-            if raw.rstrip().endswith("{") and self._peel(raw).strip() == "{":
+            if opens and raw.rstrip().endswith("{") and self._peel(raw).strip() == "{":
                 self._place = place
                 self._rows = [("{", place.line)]
                 self._chars = 0
@@ -49,7 +51,7 @@ class DumpReader:
             return True
         if len(self._rows) == 1 and not _KEY.match(text):
             self._drop()
-            return self.offer(raw, place)
+            return self.offer(raw, place, opens=opens)
         if not _INSIDE.match(text):
             return False
         self._rows.append((text, place.line))
@@ -94,27 +96,27 @@ class DumpReader:
 def _paths(rows: list[tuple[str, int]]) -> dict[str, int]:
     """Dotted path → physical line, from the indentation that ``json.dumps(indent=4)`` gives."""
     found: dict[str, int] = {}
-    stack: list[tuple[str, int | None]] = []
+    # the path of each open object or list (None: too long to be one of a setting) and how many elements it had
+    stack: list[tuple[str | None, int | None]] = []
     for text, line in rows[1:-1]:
         stripped = text.strip()
         if stripped[0] in "]}":
             if stack:
                 stack.pop()
             continue
+        outer, count = stack[-1] if stack else ("", None)
         key = _KEY.match(text)
         if key:
             name, value = key.group(2), key.group(3)
         else:
-            if not stack or stack[-1][1] is None:
+            if count is None:
                 continue
-            parent, count = stack[-1]
-            stack[-1] = (parent, (count or 0) + 1)
+            stack[-1] = (outer, count + 1)
             name, value = f"[{count}]", stripped
-        path = ""
-        for part, _ in stack:
-            path += part if part.startswith("[") or not path else "." + part
-        path = path + name if name.startswith("[") else (f"{path}.{name}" if path else name)
-        found[path] = line
+        path = None
+        if outer is not None and len(outer) + len(name) < MAX_PATH:
+            path = outer + name if name.startswith("[") or not outer else f"{outer}.{name}"
+            found[path] = line
         if value in ("{", "["):
-            stack.append((name, 0 if value == "[" else None))
+            stack.append((path, 0 if value == "[" else None))
     return found

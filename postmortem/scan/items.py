@@ -75,6 +75,15 @@ class Items:
         self._forget()
         return True
 
+    def full(self, pattern: str) -> bool:
+        """Whether what comes of this pattern is only counted."""
+        return self._alike.get(pattern, 0) >= (MAX_SKIPS if pattern in self._skips else MAX_ALIKE)
+
+    def drop(self, last: Event, count: int) -> None:
+        """Count events of a pattern that is full; `last` is the last of them."""
+        self._latest[last.pattern] = (len(self._items), last)
+        self.dropped += count
+
     def put_back(self) -> None:
         """Of what a flood added, the last of each pattern counts: it may be what ended the run."""
         self.dropped -= len(self._latest)

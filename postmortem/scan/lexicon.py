@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
-from postmortem.knowledge.expressions import any_prefix, expression
+from postmortem.knowledge.expressions import any_of, carriers, expression, prefixes
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
+from postmortem.model import Event
 from postmortem.scan.literals import Engine, Literals
 
 BAR_PARTS = ("n", "total", "elapsed", "postfix", "remaining", "rate")
@@ -50,6 +51,7 @@ class Lexicon:
             by_role.setdefault(item.pattern.role, []).append(item)
         self.prefixes = by_role.get("prefix", [])
         self.carriers = by_role.get("carrier", [])
+        self.openers = [item for item in self.carriers if not item.pattern.anywhere]
         self.frames = by_role.get("frame", [])
         self.by_id = {item.pattern.id: item for item in compiled}
         self.statements = [item for item in compiled if item.pattern.role in STATEMENTS]
@@ -67,8 +69,11 @@ class Lexicon:
         # where a shorter one stands anyway, a longer one adds nothing
         alone = {a for a in self.carrier_anchors if not any(b in a for b in self.carrier_anchors - {a})}
         asked = {**dict.fromkeys(sorted(alone), ()), **{word: tuple(items) for word, items in self.anchored.items()}}
+        self.words = tuple(asked)
+        self.meanings: dict[tuple[str, frozenset[Compiled]], tuple[Event, ...]] = {}
+        """What lines that were read mean; see recognise.py."""
         self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
-        self._literals = Literals(tuple(asked), engine)
+        self._literals = Literals(self.words, engine)
 
     def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
         """Where an anchor stands in `joined`, in order, with its entries (none for what only introduces a message).
@@ -103,13 +108,20 @@ class Lexicon:
     def prefix(self, text: str) -> Any:
         """The match of the entry whose decoration stands in front of `text`, with its groups; None without one."""
         found = self._any_prefix.match(text)
-        if not found or not found.end():
-            return None
-        return next((own for item in self.prefixes if (own := item.match(text)) and own.end() == found.end()), None)
+        return self.prefixes[int(found.lastgroup[1:])].match(text) if found and found.end() else None
+
+    def carrier(self, text: str) -> Compiled | None:
+        """The first entry that introduces a message at the start of `text`; None without one."""
+        found = self._any_carrier.match(text)
+        return self.openers[int(found.lastgroup[1:])] if found else None
 
     @cached_property
     def _any_prefix(self) -> Any:
-        return expression(any_prefix(item.pattern for item in self.prefixes))
+        return expression(any_of(prefixes(self.knowledge.patterns)))
+
+    @cached_property
+    def _any_carrier(self) -> Any:
+        return expression(any_of(carriers(self.knowledge.patterns)))
 
 
 def ordered(entries: Iterable[Compiled]) -> list[Compiled]:

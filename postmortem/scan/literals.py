@@ -106,9 +106,15 @@ def by_automaton(words: Sequence[bytes]) -> Search:
     def search(joined: bytes) -> list[Hit]:
         hits = aside(joined)
         add = hits.append
+        find = joined.find
+        latest = [-1] * len(sizes)
 
         def found(index: int, _start: int, end: int, _flags: int, _context: object) -> None:
-            add((end - sizes[index], index))
+            # once a line is enough: what follows costs more for each place than this
+            before = latest[index]
+            latest[index] = end
+            if before < 0 or find(b"\n", before, end) != -1:
+                add((end - sizes[index], index))
 
         database.scan(joined, match_event_handler=found)
         return hits

@@ -20,8 +20,8 @@ _FAR = 60
 MAX_MESSAGE = 4000
 """Characters of a message that are searched for sizes; no allocator prints half of that."""
 
-MAX_KNOWN = 64
-"""Lines whose meaning is kept: a flood repeats one line, or a few in turn."""
+MAX_KNOWN = 1024
+"""Lines whose meaning is kept: a flood repeats one line, or a few in turn, and many logs say the same."""
 _QUOTING = re.compile(
     r"""(?:[/\\][^\s/\\:]{0,255}?|\w\ ['"`\u2018\u201c])  # a path, or a word and an opening quotation mark
     (?:[\w.]{0,200}(?:Error|Exception):\ )?\Z""",
@@ -52,16 +52,17 @@ class Recogniser:
     def __init__(self, lexicon: Lexicon, source: str) -> None:
         self._lexicon = lexicon
         self._source = source
-        self._known: dict[str, tuple[Event, ...]] = {}
+        self._known = lexicon.meanings
 
     def __call__(self, text: str, place: Place, entries: Any) -> Iterator[Event]:
         """The events of one segment: at most one marker or statement, and any trainer marks."""
         bare = self._lexicon.peel_prefix(text)
-        known = self._known.get(bare)
+        said = (bare, frozenset(entries))
+        known = self._known.get(said)
         if known is None:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            known = self._known[bare] = tuple(self._read(bare, place, entries))
+            known = self._known[said] = tuple(self._read(bare, place, entries))
         for event in known:
             yield event if event.place is place else msgspec.structs.replace(event, place=place)
 
@@ -119,17 +120,25 @@ class Recogniser:
     def _peel(self, text: str) -> _Message:
         message = _Message(text)
         for _ in range(4):
-            for item in self._lexicon.carriers:
-                if item.pattern.anywhere or item.pattern.id in message.carriers:
-                    continue
+            opening = self._opening(message)
+            if opening is None:
+                break
+            item, found = opening
+            self._note(message, item, found)
+            message.text = message.text[found.end() :]
+        return message
+
+    def _opening(self, message: _Message) -> tuple[Compiled, Any] | None:
+        """The carrier at the start of what is left, of those that were not peeled off yet."""
+        first = self._lexicon.carrier(message.text)
+        if first is None:
+            return None
+        for item in (first, *self._lexicon.openers):
+            if item.pattern.id not in message.carriers:
                 found = item.match(message.text)
                 if found and found.end():
-                    self._note(message, item, found)
-                    message.text = message.text[found.end() :]
-                    break
-            else:
-                break
-        return message
+                    return item, found
+        return None
 
     def _glued(self, text: str) -> _Message | None:
         """An exception's name in the middle of a line: a pasted or woven line; the message follows it."""

@@ -1,41 +1,24 @@
 """Draws of one bar that differ in their digits only, taken together: the same as one by one, at the speed of memory.
 
-tqdm draws a bar thousands of times before a digit more, or a block more of the meter, changes its length. Such draws
+tqdm draws a bar thousands of times before a digit more, or a block more of the meter, changes its form. Such draws
 stand in memory as the rows of a table. One comparison over all its bytes with the first row proves that they are what
-it is; counts and changes are then read column by column. Only large logs come here, and numpy is loaded for them only.
+it is (`scan/tables.py`); counts and changes are then read column by column. Only large logs come here, and numpy is
+loaded for them only.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from postmortem.scan.segments import RETURN, Draw
+from postmortem.scan.forms import Counts, Flags, Form
+from postmortem.scan.segments import Draw
 
-Counts = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
-MIN_ROWS = 12
-"""Fewer rows than this are read one by one."""
-_TABLE = 64 * 1024
-"""Bytes that are compared at once: they and what is compared with them stay in the processor's cache."""
-_KEPT = 8
-_FEW = 64
 _WORD = 8
-_DIGITS = bytes(range(48, 58))
-_NINE = bytes.maketrans(_DIGITS + bytes(range(0x80, 0x90)), b"9" * 10 + b"\x8f" * 16)
-"""What may differ made the same: digits, and the last byte of a block of the meter."""
-_BASE = bytes.maketrans(_DIGITS, b"0" * 10)
-_SPAN = bytes(9 if code in _DIGITS else 0 for code in range(256))
-_LOW, _HIGH = 0x20, 0x7E
-_ENDS = b",]"
-"""What tqdm guesses (the time that remains, the rate) may be anything between these, but for what would end it."""
 _DECIMAL = [
     (np.uint64(factor), np.uint64(shift), np.uint64(mask))
     for factor, shift, mask in (
@@ -45,37 +28,34 @@ _DECIMAL = [
     )
 ]
 """Eight digits in a word, the first in its lowest byte, to their number."""
-_BLOCK = re.compile(rb"\xe2\x96[\x80-\x8f]")
-"""A block of the meter, of which the last grows by eighths."""
+Places = Callable[[int], tuple[int, int, int]]
+"""(line, offset, end) of a row."""
 
 
-class Form:
-    """What the rows of a table have in common: which columns hold what, and which bytes may differ, how far."""
+class Even(msgspec.Struct, frozen=True):
+    """The places of rows that are equally wide; `feeds` is 1 for a row a line."""
 
-    def __init__(self, row: bytes, head: int, stamped: int, spans: Sequence[tuple[int, int]]) -> None:
-        self.width = len(row)
-        self.name = (0, head)
-        self.stamped = stamped > 0
-        self.n, self.total, self.elapsed, self.postfix, *free = spans
-        base, span = bytearray(row.translate(_BASE)), bytearray(row.translate(_SPAN))
-        for first, last in ((stamped, head), self.total):
-            base[first:last] = row[first:last]
-            span[first:last] = bytes(last - first)
-        for block in _BLOCK.finditer(row, head, self.n[0]):
-            base[block.end() - 1], span[block.end() - 1] = 0x80, 0x0F
-        for first, last in free:
-            base[first:last] = bytes([_LOW]) * (last - first)
-            span[first:last] = bytes([_HIGH - _LOW]) * (last - first)
-        self.ends = [(code, row.count(code)) for code in _ENDS]
-        """How often what would end a free column stands in a row."""
-        self.base = np.frombuffer(base, np.uint8)
-        self.span = np.frombuffer(span, np.uint8)
+    line: int
+    offset: int
+    end: int
+    width: int
+    feeds: int
 
-    @cached_property
-    def tables(self) -> tuple[Bytes, Bytes]:
-        """Base and span for as many rows as are compared at once."""
-        rows = max(1, _TABLE // self.width)
-        return np.tile(self.base, rows), np.tile(self.span, rows)
+    def __call__(self, row: int) -> tuple[int, int, int]:
+        behind = row * self.width
+        return self.line + row * self.feeds, self.offset + behind, self.end + behind
+
+
+class Uneven(msgspec.Struct, frozen=True):
+    """The places of rows that are not."""
+
+    line: int
+    offsets: Counts
+    ends: Counts
+    feeds: int
+
+    def __call__(self, row: int) -> tuple[int, int, int]:
+        return self.line + row * self.feeds, int(self.offsets[row]), int(self.ends[row])
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -88,14 +68,17 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Run:
-    """The rows behind the draw that was read as their form, from 0; `feeds` is 1 for a row a line."""
+    """Rows of a form, from 0, at `at` in a buffer; the row before them is the draw that was read as their form.
 
-    def __init__(self, block: bytes, at: int, rows: int, form: Form, feeds: int, place: tuple[int, int, int]) -> None:
+    `stop` is where in the log's block they end.
+    """
+
+    def __init__(self, buffer: bytes, at: int, rows: int, form: Form, places: Even | Uneven, stop: int) -> None:
         self.rows = rows
-        self.feeds = feeds
-        self.stop = at + rows * form.width
-        self._block, self._at, self._form = block, at, form
-        self._line, self._offset, self._end = place
+        self.stop = stop
+        self.place: Places = places
+        self.feeds = places.feeds
+        self._block, self._at, self._form = buffer, at, form
         self._name = self.name(0)
 
     def draw(self, row: int) -> Draw:
@@ -116,21 +99,8 @@ class Run:
         """The postfix in a row."""
         return self._part(row, self._form.postfix)
 
-    def place(self, row: int) -> tuple[int, int, int]:
-        """(line, offset, end) of a row."""
-        behind = row * self._form.width
-        return self._line + row * self.feeds, self._offset + behind, self._end + behind
-
-    def sample(self, row: int) -> tuple[int, bytes, int, bytes]:
-        """(count, elapsed, line, description) of a row."""
-        form = self._form
-        start = self._at + row * form.width
-        first, last = form.elapsed
-        name = self._name if not form.stamped else self.name(row)
-        return self.count(row), self._block[start + first : start + last], self._line + row * self.feeds, name
-
     def columns(self, rows: range | Counts) -> tuple[list[int], list[bytes], list[int], list[bytes]]:
-        """The same of several rows, a list for each."""
+        """Counts, elapsed, lines and descriptions of several rows, a list for each."""
         form, block = self._form, self._block
         first, last = form.elapsed
         indices = list(rows) if isinstance(rows, range) else rows.tolist()
@@ -138,7 +108,7 @@ class Run:
         return (
             self._counts[np.asarray(rows, np.int64) + 1].tolist(),
             [block[start + first : start + last] for start in starts],
-            [self._line + index * self.feeds for index in indices],
+            [self.place(index)[0] for index in indices],
             [self.name(index) for index in indices] if form.stamped else [self._name] * len(indices),
         )
 
@@ -213,95 +183,6 @@ class Run:
         return changed
 
 
-class Runs:
-    """Finds the rows behind a draw. `stamped` says how much of a description is a prefix whose digits may change."""
-
-    def __init__(self, stamped: Callable[[bytes], int]) -> None:
-        self._stamped = stamped
-        self._forms: dict[tuple[object, ...], Form] = {}
-        self._difference = np.empty(_TABLE, np.uint8)
-        self._wrong = np.empty(_TABLE, np.bool_)
-
-    def after(
-        self, block: bytes, start: int, stop: int, found: re.Match[bytes], names: Sequence[str], line: int, offset: int
-    ) -> Run | None:
-        """The rows behind the draw that `found` is, from its carriage return at `start` to the end of its segment."""
-        end, feeds = _end_of(block, stop)
-        width = end - start
-        rows = (len(block) - end) // width
-        if rows < MIN_ROWS or width > _TABLE or not (feeds or block[start] == RETURN):
-            return None
-        if found.end() < stop and not block[found.end() : stop].isspace():
-            return None
-        row = block[start:end]
-        spans = [(first - start, last - start) for first, last in (found.span(name) for name in names)]
-        looks = _looks(row, spans)
-        later = block[end + (MIN_ROWS - 1) * width : end + MIN_ROWS * width]
-        if _looks(later, spans) != looks:
-            return None
-        form = self._form_of(row, looks, found.start() - start, spans)
-        rows = self._alike(block, end, rows, form)
-        if not feeds and block[end + rows * width : end + rows * width + 1] not in (b"\r", b"\n", b""):
-            rows -= 1  # something is glued to it
-        if rows < MIN_ROWS:
-            return None
-        place = line + feeds, offset + width, offset + width + found.end() - (start + (block[start] == RETURN))
-        return Run(block, end, rows, form, feeds, place)
-
-    def _form_of(self, row: bytes, looks: bytes, head: int, spans: Sequence[tuple[int, int]]) -> Form:
-        key = (looks, row[:head], row[slice(*spans[1])], *spans)
-        form = self._forms.get(key)
-        if form is None:
-            if len(self._forms) >= _KEPT:
-                self._forms.clear()
-            form = self._forms[key] = Form(row, head, self._stamped(row[:head]), spans)
-        return form
-
-    def _alike(self, block: bytes, at: int, rows: int, form: Form) -> int:
-        """How many of the rows at `at` are of the form."""
-        width = form.width
-        codes = np.frombuffer(block, np.uint8, rows * width, at)
-        few = max(1, min(rows, _FEW, _TABLE // width))
-        wrong = np.subtract(codes[: few * width].reshape(few, width), form.base) > form.span
-        first = int(wrong.argmax())
-        if wrong.flat[first]:
-            return self._even(codes[: first // width * width], form)
-        known = self._even(codes[: few * width], form)
-        if known < few:
-            return known
-        while known < rows:
-            base, span = form.tables
-            begin, size = known * width, min(len(base), (rows - known) * width)
-            part = codes[begin : begin + size]
-            difference = np.subtract(part, base[:size], out=self._difference[:size])
-            wrong = np.greater(difference, span[:size], out=self._wrong[:size])
-            first = int(wrong.argmax())
-            good = first // width if wrong[first] else size // width
-            even = self._even(part[: good * width], form)
-            known += even
-            if even * width < size:
-                break
-        return known
-
-    def _even(self, codes: Bytes, form: Form) -> int:
-        """How many of the rows have nothing in their free columns that would end these."""
-        rows = len(codes) // form.width
-        for code, often in form.ends:
-            found = np.equal(codes, code, out=self._wrong[: len(codes)])
-            if np.count_nonzero(found) != often * rows:
-                each = found.reshape(rows, form.width).sum(axis=1) != often
-                rows = int(each.argmax())
-                codes = codes[: rows * form.width]
-        return rows
-
-
-def _end_of(block: bytes, stop: int) -> tuple[int, int]:
-    """Where the row that ends at the cut at `stop` ends itself, and the line feeds that it ends with."""
-    if block[stop : stop + 1] == b"\n":
-        return stop + 1, 1
-    return (stop + 2, 1) if block[stop : stop + 2] == b"\r\n" else (stop, 0)
-
-
 def _second(same: Flags, twin: bool) -> Flags:
     """Which rows are the second of a pair: every other one of those that are the same as the row before them.
 
@@ -331,10 +212,3 @@ def _left(n: Counts, before: Counts, rises: Flags, proves: Flags, proven: int) -
     where = np.flatnonzero(rises & (bare | (before + 1 < n)))
     left = _merged(before[where] + ~bare[where], n[where]) if len(where) else []
     return left, max(proven, int(reached[-1]))
-
-
-def _looks(row: bytes, spans: Sequence[tuple[int, int]]) -> bytes:
-    """A row without what may differ in it."""
-    (first, behind), (start, last) = spans[4:]
-    even = row[:first] + row[behind:start] + row[last:]
-    return even.translate(_NINE)

@@ -11,6 +11,7 @@ from postmortem.scan.boxes import BoxReader
 from postmortem.scan.clock import stamp_of
 from postmortem.scan.drawing import Bars
 from postmortem.scan.dump import DumpReader
+from postmortem.scan.floods import WINDOW, Floods
 from postmortem.scan.items import Items
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
@@ -24,8 +25,9 @@ BLOCK = 1 << 20
 CODE_INDENT = "    "
 """How far Python indents a frame's code."""
 MAX_WRITERS = 64
-_OPENING = re.compile(rb"\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n])*(?=[\r\n]|\Z)")
-"""The end of a line that may open the config dump; its colour ends behind it."""
+PATIENCE, MAX_PATIENCE = 1024, 1 << 17
+_OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n])*(?=[\r\n][^"{]{0,400}(?:"|\Z)|\Z)')
+"""The end of a line that may open the config dump: its colour ends behind it, and a key follows."""
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
@@ -47,6 +49,8 @@ class Scanner:
         self._dump = DumpReader(lexicon, source)
         self._tracebacks = {"": TracebackReader(source)}
         self._traceback = self._tracebacks[""]
+        self._new: tuple[str, TracebackReader] | None = None
+        """The reader for a process that had none; kept once a traceback of its has begun."""
         self._writer = lexicon.by_id.get("prefix.rank")
         self._box = BoxReader(lexicon)
         skips = (item.pattern.id for item in lexicon.statements if item.pattern.role in ("skip", "abort"))
@@ -59,6 +63,10 @@ class Scanner:
         """Where the text starts that the log's end cut off."""
         self._job = ""
         self._trainers: dict[str, tuple[int, Place]] = {}
+        self._floods = Floods(lexicon, source, self._recognise, self._items, self._trainers)
+        self._patience = PATIENCE
+        """Lines of a region to read before looking whether they are a flood."""
+        self._flooded = False
         self._last: Region | None = None
         self._wrapped: Wrapped | None = None
         self._unfinished: Unfinished | None = None
@@ -99,6 +107,8 @@ class Scanner:
 
     def _block(self, pieces: list[Piece]) -> None:
         """Read the pieces of one block: literals are searched in all its text at once."""
+        if self._flooded and len(pieces) == 1 and isinstance(pieces[0], Region):
+            pieces = self._rest(pieces[0])
         joined = b"\n".join(piece.raw for piece in pieces if isinstance(piece, Region)).replace(b"\r", b"\n")
         found = self._lexicon.found(joined) if joined else []
         at = taken = 0
@@ -130,6 +140,7 @@ class Scanner:
         at = index = 0
         size = len(region.raw)
         count = len(found)
+        read = 0
         lines = region.lines()
         while at < size:
             if not self._watching():
@@ -138,15 +149,43 @@ class Scanner:
                 at = region.start_of(found[index][0], at)
             stop = region.end_of(at)
             entries: set[Compiled] | None = None
+            opens = False
             while index < count and found[index][0] <= stop:
                 named = found[index][1]
+                opens = opens or named is None
                 if named is not None and found[index][0] < at + MAX_TEXT:
                     entries = entries.union(named) if entries is not None else set(named)
                 index += 1
             piece = region.segment(at, stop, lines)
             at = stop + 1
             if piece is not None:
-                self._text(piece, entries)
+                self._text(piece, entries, opens=opens)
+                read += 1
+                if read >= self._patience:
+                    at = self._pass_flood(region, at)
+                    read = 0
+                    while index < count and found[index][0] < at:
+                        index += 1
+
+    def _rest(self, region: Region) -> list[Piece]:
+        """What is to read of a region once the flood goes on that the last one ended in."""
+        at = self._pass_flood(region, 0)
+        if at >= len(region.raw):
+            self._last = region
+            return []
+        return [Region(region.raw[at:], region.lines()(at), region.offset + at)] if at else [region]
+
+    def _pass_flood(self, region: Region, at: int) -> int:
+        """The byte of a region at which reading must go on: lines from `at` on that are a flood are only counted."""
+        self._flooded = False
+        if self._watching() or self._cut_off >= 0 or region.end is not None or at >= len(region.raw):
+            return at
+        traceback = any(reader.open for reader in self._tracebacks.values())
+        reached = self._floods.swallow(region, at, self._bars.end, traceback=traceback)
+        self._flooded = reached >= len(region.raw)
+        worth = self._flooded or reached - at > WINDOW
+        self._patience = PATIENCE if worth else min(2 * self._patience, MAX_PATIENCE)
+        return reached
 
     def _watching(self) -> bool:
         """Whether the next line matters whatever it says."""
@@ -155,11 +194,11 @@ class Scanner:
     def _echo(self, draw: Draw) -> None:
         self._text(Text(draw[0].strip(), draw[5], draw[6], 0), set(self._lexicon.echoes))
 
-    def _text(self, piece: Text, entries: set[Compiled] | None) -> None:
+    def _text(self, piece: Text, entries: set[Compiled] | None, *, opens: bool = False) -> None:
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
         stamp = stamp_of(text, self._lexicon) if entries is not None else None
         place = Place(piece.line, piece.offset, self._source, stamp, piece.end)
-        if self._dump.offer(text, place):
+        if self._dump.offer(text, place, opens=opens):
             if self._dump.ready is not None:
                 self._add(self._dump.take())
             return
@@ -172,6 +211,7 @@ class Scanner:
                     self._traceback.code(CODE_INDENT + row.code)
                 self._see_trainers(text, place, entries)
                 return
+        self._new = None
         self._traceback = self._of_writer(text)
         if self._traceback.want_code and text.strip():
             self._expect_code(False)
@@ -204,14 +244,18 @@ class Scanner:
                 self._watch(event)
                 if closes:
                     self._flush_traceback(self._traceback.close(event))
+        if self._new is not None and self._new[1].begun:
+            self._tracebacks[self._new[0]] = self._new[1]
 
     def _of_writer(self, text: str) -> TracebackReader:
         """The traceback that a line may belong to: processes that write at once name themselves in front."""
         found = self._writer.match(text) if self._writer is not None and text.startswith("[") else None
         name = found[0].strip() if found else ""
-        if name not in self._tracebacks and len(self._tracebacks) < MAX_WRITERS:
-            self._tracebacks[name] = TracebackReader(self._source)
-        return self._tracebacks.get(name, self._tracebacks[""])
+        known = self._tracebacks.get(name)
+        if known is None and len(self._tracebacks) < MAX_WRITERS:
+            known = TracebackReader(self._source)
+            self._new = name, known
+        return known or self._tracebacks[""]
 
     def _expect_code(self, wanted: bool) -> None:
         self._want_code += wanted - self._traceback.want_code

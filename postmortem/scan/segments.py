@@ -17,7 +17,8 @@ import msgspec
 from postmortem.scan.unwrap import Breaks, logical_lines
 
 if TYPE_CHECKING:
-    from postmortem.scan.runs import Run, Runs
+    from postmortem.scan.runs import Run
+    from postmortem.scan.tables import Tables
 
 MAX_TEXT = 16 * 1024
 """Longest text segment that is read, in bytes; the rest of a longer one is passed over."""
@@ -127,7 +128,7 @@ class Cutter:
         self._bar, (self._usual, *self._others) = bars
         self._stamped = stamped
         self._bulk_from = bulk_from
-        self._runs: Runs | None = None
+        self._tables: Tables | None = None
         self._rest = bytearray()
         self._line = 1
         self._offset = 0
@@ -235,12 +236,12 @@ class Cutter:
         yield from self._region(block, text, len(block), line, base)
 
     def _after(self, *row: Any) -> Run | None:
-        """The draws behind one that differ from it in their digits only, where they are many; see `Runs.after`."""
-        if self._runs is None:
-            from postmortem.scan.runs import Runs
+        """The draws behind one that differ from it in their digits only, where they are many; see `Tables.after`."""
+        if self._tables is None:
+            from postmortem.scan.tables import Tables
 
-            self._runs = Runs(self._stamped)
-        return self._runs.after(*row)
+            self._tables = Tables(self._stamped)
+        return self._tables.after(*row)
 
     def _region(self, block: bytes, start: int, stop: int, line: int, base: int) -> Iterator[Region]:
         if stop - start > MAX_READ:

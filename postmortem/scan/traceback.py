@@ -37,6 +37,11 @@ class TracebackReader:
         """Whether the line before was a frame, whose code comes next."""
 
     @property
+    def begun(self) -> bool:
+        """Whether there is anything of a traceback that no exception line closed yet."""
+        return self._start is not None
+
+    @property
     def open(self) -> bool:
         """Whether frames have been read that no exception line closed yet."""
         return bool(self._frames)

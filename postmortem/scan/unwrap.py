@@ -27,6 +27,7 @@ _TORN = 0.3
 """Of the lines that fill the window, those cut inside a word: what a program prints as wide as that ends in none."""
 _WIDEST_WORDS = 100
 _TORN_PIECES = 2
+_NINE = bytes.maketrans(b"0123456789", b"9999999999")
 _FRAME = re.compile(rb'\s*File(?: "|$)')
 _WHOLE_FRAME = re.compile(rb'\s*File "[^"]*", line \d+, in \S')
 _BAR = re.compile(rb"\d%\|[^]]*$")
@@ -114,8 +115,9 @@ def width_of(head: bytes) -> int | None:
     if b"\r" in head.replace(b"\r\n", b"\n"):
         return None
     lines = head.split(b"\n")[:4000]
-    # what a flood repeats has one width for another reason
-    pairs = dict.fromkeys(zip(lines, [*lines[1:], b""], strict=True))
+    # what a flood repeats, if with other numbers, has one width for another reason
+    alike = {(line.translate(_NINE), after.translate(_NINE)): (line, after) for line, after in pairwise([*lines, b""])}
+    pairs = alike.values()
     lengths = [_length(line) for line, _ in pairs]
     widest = max(lengths, default=0)
     if not _NARROWEST <= widest <= _WIDEST:

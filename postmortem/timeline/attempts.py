@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, Item, ScanResult, Stage
 from postmortem.scan.lexicon import Lexicon
@@ -11,6 +12,8 @@ from postmortem.text import LogText
 from postmortem.timeline import clock, ends, frames, ooms, processes, rates, steps
 from postmortem.timeline.split import split
 
+_Events: TypeAlias = "Mapping[str, Sequence[Event]]"
+"""The events of an attempt by what they say, in order."""
 SAMPLING = "sampling"
 """What entries say that cannot tell a baseline preview from one mid-run; resolved here."""
 
@@ -38,24 +41,25 @@ def _attempt(
     processes_of: tuple[Sequence[ConfigDump], int],
 ) -> Attempt:
     items = ooms.mark_swallowed(_unquoted(items))
-    banner = _first(items, "job_banner")
+    events = _by_event(items)
+    banner = _first(events, "job_banner")
     job_name = banner.groups.get("name") if banner else None
     name = steps.main_description(items, job_name.reveal() if job_name else None)
     if job_name is None and name is not None:
         spans = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
         if spans and spans[0].event is None and _is_name(name):
             job_name = LogText(name)
-    resumed = _first(items, "resume_step") or _first(items, "resume_from")
-    start = _number(_first(items, "resume_step"), "step") or 0
+    resumed = _first(events, "resume_step") or _first(events, "resume_from")
+    start = _number(_first(events, "resume_step"), "step") or 0
     stages = tuple(_stages(items, name))
     buckets = tuple(_buckets(items))
     main = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
     end = ends.end_of(items, name)
     died = end.outcome in ("failed", "killed")
-    saves = tuple(n for n in (_number(e, "step") for e in _all(items, "saving")) if n is not None)
+    saves = tuple(n for n in (_number(e, "step") for e in events.get("saving", ())) if n is not None)
     silent = end.outcome in ("incomplete", "killed")
     placement = steps.place(items, name, start, died=died, silent=silent, done=saves)
-    first = start if _start_known(items, scanned) else None
+    first = start if _start_known(events, scanned) else None
     found = ooms.collect(items, name, stages, placement, end, lexicon, first)
     last_stage = stages[-1].phase if stages else "unknown"
     end = ends.settle(end, found, main)
@@ -79,7 +83,7 @@ def _attempt(
         last_line=_last_line(items, scanned),
         job_name=job_name,
         start_step=start,
-        total_steps=main[-1].total if main else _number(_first(items, "total_steps"), "total"),
+        total_steps=main[-1].total if main else _number(_first(events, "total_steps"), "total"),
         last_bar=last_bar,
         last_completed_step=_last_completed(main, placement, skipped, start, silent=silent),
         good_steps=good,
@@ -95,10 +99,10 @@ def _attempt(
         end=end,
         save_steps=saves,
         sample_steps=_sample_steps(stages, main, lags=not placement.counts_completed),
-        last_saved_step=_last_saved(items),
-        last_saved=_path(next(_all(items[::-1], "saved_checkpoint"), None)),
-        resumed_from=_path(_first(items, "resume_from")),
-        job_id=_job_id(items),
+        last_saved_step=_last_saved(events),
+        last_saved=_path(next(reversed(events.get("saved_checkpoint", ())), None)),
+        resumed_from=_path(_first(events, "resume_from")),
+        job_id=_job_id(events),
         stretches=rates.stretches(main),
         step_times=slow if slow is not None and slow.lasting else None,
         slow_stretch=slow if slow is not None and not slow.lasting else None,
@@ -108,7 +112,7 @@ def _attempt(
         skips_confirmed=placement.confirmed,
         excerpt_bars=placement.excerpt,
         resumed=resumed is not None,
-        has_header=_headed(items),
+        has_header=not _HEAD.isdisjoint(events),
         end_phase=end_phase,
         end_step=end_step,
         end_frame=frames.innermost_own(end.traceback) if end.traceback else None,
@@ -159,41 +163,48 @@ def _at_end(
     return phase, ooms.step_at(last, phase, items, name, stages, placement, fatal=True, start=start)
 
 
+_HEAD = frozenset({"job_count", "process_count", "job_banner"})
+"""The first lines that AI Toolkit prints of a run."""
+
+
 def _headed(items: Sequence[Item]) -> bool:
-    """Whether one of the first lines that AI Toolkit prints of a run is there."""
-    return any(_first(items, what) for what in ("job_count", "process_count", "job_banner"))
+    return any(isinstance(item, Event) and item.event in _HEAD for item in items)
 
 
-def _start_known(items: Sequence[Item], scanned: ScanResult) -> bool:
+def _start_known(events: _Events, scanned: ScanResult) -> bool:
     """Whether the log says at which step the attempt starts: a resume names it, and a whole log without one is new.
 
     Where the head of an AI Toolkit log is missing, the resume may have stood there.
     """
-    if _first(items, "resume_step"):
+    if "resume_step" in events:
         return True
     foreign = any(trainer != "ai-toolkit" for trainer in scanned.trainers)
-    return (_headed(items) or foreign) and not _first(items, "resume_from")
+    return (not _HEAD.isdisjoint(events) or foreign) and "resume_from" not in events
 
 
 def _bar_text(span: BarSpan) -> LogText:
     return LogText(f"{steps.bar_counts(span).reveal()} {span.postfix.reveal()}".rstrip())
 
 
-def _all(items: Sequence[Item], event: str) -> Iterator[Event]:
-    return (item for item in items if isinstance(item, Event) and item.event == event)
+def _by_event(items: Sequence[Item]) -> _Events:
+    found: dict[str, list[Event]] = {}
+    for item in items:
+        if isinstance(item, Event) and item.event is not None:
+            found.setdefault(item.event, []).append(item)
+    return found
 
 
-def _first(items: Sequence[Item], event: str) -> Event | None:
-    return next(_all(items, event), None)
+def _first(events: _Events, event: str) -> Event | None:
+    return next(iter(events.get(event, ())), None)
 
 
 _SAVED = re.compile(r"_(\d{6,12})\.\w+$")
 
 
-def _last_saved(items: Sequence[Item]) -> int | None:
+def _last_saved(events: _Events) -> int | None:
     """The step in the name of the last checkpoint that was written (the final one has no number)."""
     found = None
-    for event in _all(items, "saved_checkpoint"):
+    for event in events.get("saved_checkpoint", ()):
         path = event.groups.get("path")
         named = _SAVED.search(path.reveal()) if path else None
         found = int(named[1]) if named else found
@@ -204,8 +215,8 @@ def _path(event: Event | None) -> LogText | None:
     return event.groups.get("path") if event else None
 
 
-def _job_id(items: Sequence[Item]) -> LogText | None:
-    event = _first(items, "job_id")
+def _job_id(events: _Events) -> LogText | None:
+    event = _first(events, "job_id")
     return event.groups.get("id") if event else None
 
 

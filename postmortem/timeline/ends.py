@@ -18,15 +18,14 @@ CRASH_CODES = frozenset({"139", "-11", "11", "134", "-6", "3221225477", "0xc0000
 
 def end_of(items: Sequence[Item], name: str | None) -> End:
     """The end of the attempt that `items` are, before its OOMs are known (see `settle`)."""
-    fatal = _fatal(items, name)
-    kill = _last(items, "kill")
-    stop = _last(items, "stop")
-    crash = _last(items, "crash")
-    codes = [item for item in items if isinstance(item, Event) and item.role == "exit"]
-    done = any(
-        item.event == "result_completed" or _count(item, "completed") for item in items if isinstance(item, Event)
-    )
-    failed = any(_count(item, "failed") for item in items if isinstance(item, Event) and item.role == "result")
+    events = [item for item in items if isinstance(item, Event)]
+    fatal = _fatal(items, events, name)
+    kill = _last(events, "kill")
+    stop = _last(events, "stop")
+    crash = _last(events, "crash")
+    codes = [event for event in events if event.role == "exit"]
+    done = any(event.event == "result_completed" or _count(event, "completed") for event in events)
+    failed = any(_count(event, "failed") for event in events if event.role == "result")
     if stop is not None and (fatal is None or fatal[0].place.offset > stop.place.offset or _is_interrupt(fatal[0])):
         return End("stopped", stop.place, stop)
     killed = kill or next((code for code in codes if _code(code) in KILL_CODES), None)
@@ -46,7 +45,7 @@ def end_of(items: Sequence[Item], name: str | None) -> End:
     if crash is not None:
         return End("failed", crash.place, crash)
     if failed:
-        place = next(item.place for item in items if isinstance(item, Event) and _count(item, "failed"))
+        place = next(event.place for event in events if _count(event, "failed"))
         return End("failed", place)
     if done or _reached_total(items, name):
         return End("completed", items[-1].place)
@@ -69,13 +68,15 @@ def settle(end: End, found: Sequence[Oom], main: Sequence[BarSpan]) -> End:
     return end
 
 
-def _fatal(items: Sequence[Item], name: str | None) -> tuple[Event, Traceback | None] | None:
+def _fatal(items: Sequence[Item], events: Sequence[Event], name: str | None) -> tuple[Event, Traceback | None] | None:
     """The error that ended the attempt, with no progress after it, and its traceback.
 
     One failure is printed up to four times (old handler, `Error running job`, the traceback, its chain), and a
     native one is followed by the shell's word on how the process died.
     """
-    errors = _standing_errors(items)
+    errors = _standing_errors(events)
+    if not errors:
+        return None
     progress = _last_progress(items, name)
     last = [error for error in errors if error.place.offset >= progress]
     if not last:
@@ -88,19 +89,17 @@ def _fatal(items: Sequence[Item], name: str | None) -> tuple[Event, Traceback | 
     return cause, closing
 
 
-def _standing_errors(items: Sequence[Item]) -> list[Event]:
+def _standing_errors(events: Sequence[Event]) -> list[Event]:
     """The errors that may be a verdict on the run, in order.
 
     None is one that the program printed before it went on loading, caching or previewing (a failed optional
     import, a download that is tried again), nor a bare exception line in a run that then ended well. What names
     the job's end always stands.
     """
-    completed = any(isinstance(item, Event) and _count(item, "completed") for item in items)
+    completed = any(_count(event, "completed") for event in events)
     standing: list[Event] = []
     went_on = False
-    for item in reversed(items):
-        if not isinstance(item, Event):
-            continue
+    for item in reversed(events):
         ended = _ends_job(item)
         if item.role in ERRORS and not item.caught:
             survived = went_on and item.role in ("exception", "other_error")
@@ -115,7 +114,7 @@ def _standing_errors(items: Sequence[Item]) -> list[Event]:
 
 
 def _ends_job(event: Event) -> bool:
-    return any("running_job" in carrier for carrier in event.carriers)
+    return bool(event.carriers) and any("running_job" in carrier for carrier in event.carriers)
 
 
 _GOES_ON = frozenset(
@@ -179,8 +178,8 @@ def _is_interrupt(event: Event) -> bool:
     return event.exception == "KeyboardInterrupt" or event.role == "stop"
 
 
-def _last(items: Sequence[Item], role: str) -> Event | None:
-    return next((item for item in reversed(items) if isinstance(item, Event) and item.role == role), None)
+def _last(events: Sequence[Event], role: str) -> Event | None:
+    return next((event for event in reversed(events) if event.role == role), None)
 
 
 def _last_traceback(items: Sequence[Item]) -> Traceback | None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 
+from postmortem.bounded import TooMuch, load_json
 from postmortem.report.document import SCHEMA_VERSION, Report
 from postmortem.text import LogText, Words, printable
 
 MAX_BYTES = 32 << 20
 """Largest report that is read."""
+MAX_VALUES = 3_000_000
 MAX_DEPTH = 40
 """Nesting that no report reaches."""
 TOOL = "aitk-postmortem"
@@ -62,9 +64,11 @@ def parse(data: bytes) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
         raise BadReport(f"larger than {MAX_BYTES >> 20} MiB; that is no report")
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
+        value = load_json(data, MAX_VALUES, pairs=_once, constant=_no_constant, number=int)
     except BadReport:
         raise
+    except TooMuch as error:
+        raise BadReport(f"{error}; that is no report") from None
     except UnicodeDecodeError as error:
         raise BadReport(f"not UTF-8 at byte {error.start}") from None
     except RecursionError:

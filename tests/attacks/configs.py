@@ -13,7 +13,22 @@ GPU = {KIND: "gpu_oom"}
 LOG = "Running 1 job\n# Running job: mugs\n" + SKIPS
 """A log without a dump, so that the file beside it speaks."""
 DAMAGED = ("config_damaged",)
-WRONG: tuple[Any, ...] = ("x", -1, 10**30, 1.5, True, None, [], [[]], {}, {"a": 1}, "\x1b[2J", "\ud800", "9" * 5_000, [None, "x", {}])
+WRONG: tuple[Any, ...] = (
+    "x",
+    -1,
+    10**30,
+    1.5,
+    True,
+    None,
+    [],
+    [[]],
+    {},
+    {"a": 1},
+    "\x1b[2J",
+    "\ud800",
+    "9" * 5_000,
+    [None, "x", {}],
+)
 
 
 def config(name: str, text: str | bytes, *, warns: tuple[str, ...] = ()) -> Attack:

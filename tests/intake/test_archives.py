@@ -165,3 +165,61 @@ def test_a_packed_run_says_that_its_checkpoints_were_not_looked_at(tmp_path: Pat
     assert opened.logs[0].repairs == ("archive_partial",)
     database = opened.database()
     assert database is not None and database.damaged
+
+
+def test_a_zip_that_is_all_directory_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("log.txt", LOG)
+        for index in range(9_000):
+            archive.writestr(f"{index}{'x' * 200}", b"")
+    data = held.getvalue()
+    assert text(open_stream(io.BytesIO(data))) == LOG
+    built: list[str] = []
+    real = zipfile.ZipInfo.__init__
+
+    def counted(self: zipfile.ZipInfo, name: str = "", *rest: object) -> None:
+        built.append(name)
+        real(self, name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(zipfile.ZipInfo, "__init__", counted)
+    with pytest.raises(IntakeError, match="a directory of more than 1048576 bytes"):
+        open_stream(io.BytesIO(data), limits=Limits(entries=100))
+    assert built == []
+
+
+def header(kind: bytes, size: int, name: bytes = b"x") -> bytes:
+    info = tarfile.TarInfo(name.decode())
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_headers_without_end_are_not_kept_in_memory(kind: bytes) -> None:
+    import tracemalloc
+
+    size = 200 << 20
+    bomb = gzip.compress(header(kind, size) + bytes(size // 4), 1)
+    tracemalloc.start()
+    with pytest.raises(IntakeError, match="headers that do not end"):
+        open_stream(io.BytesIO(bomb))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+def test_headers_of_headers_are_given_up() -> None:
+    chain = (header(tarfile.GNUTYPE_LONGNAME, 2) + b"x\0".ljust(512, b"\0")) * 5_000
+    with pytest.raises(IntakeError, match=r"cannot be unpacked"):
+        open_stream(io.BytesIO(chain + bytes(10_240)))
+
+
+def test_a_full_disk_is_not_called_a_damaged_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    from postmortem.intake import archives
+
+    def full(*_: object) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archives, "_copy", full)
+    with pytest.raises(IntakeError, match="where temporary files go: no space left on device"):
+        open_stream(io.BytesIO(gzip.compress(LOG)))

@@ -64,7 +64,7 @@ def test_the_database_goes_first_and_files_that_are_gone_do_not_count(tmp_path: 
     assert beside.source == "database"
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "{", '"x"', '{"/a.png": ' + "9" * 5000 + "}"])
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "{", '"x"', '{"a.png": [1e5, NaN'])
 def test_a_damaged_database_is_one_clear_error(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_text(text)
     with pytest.raises(IntakeError, match="damaged"):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from postmortem.intake import IntakeError, open_path, open_stream
+from postmortem.intake import IntakeError, open_path, open_stream, sources
 from postmortem.intake.sources import read_config
+from postmortem.reading import analysis_of
+from postmortem.scan import Lexicon
+from tests.simulate import config, head, training
 
 TEXT = "Running 1 job\n# Running job: 컵\nRunning  1 process\nModel Loaded\n" * 3
 
@@ -124,6 +128,9 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(IntakeError, match="pipe it in"):
         open_path(pipe)
+    os.mkfifo(tmp_path / "x; touch owned")
+    with pytest.raises(IntakeError, match=r"`cat '.*/x; touch owned' \| postmortem`"):
+        open_path(tmp_path / "x; touch owned")
 
 
 def test_an_encoding_that_was_guessed_is_said_to_be(tmp_path: Path) -> None:
@@ -132,3 +139,73 @@ def test_an_encoding_that_was_guessed_is_said_to_be(tmp_path: Path) -> None:
     opened = open_path(log)
     assert opened.logs[0].encoding == "cp1252"
     assert opened.logs[0].repairs == ("code_page",)
+
+
+def changing(path: Path, change: Callable[[], object]) -> Iterator[bytes]:
+    """The log at `path`, to which something happens once its first piece was read."""
+    pieces = open_path(path).logs[0].chunks()
+    yield next(pieces)
+    change()
+    yield from pieces
+
+
+BIG = b"".join(b"line %d of a log\n" % number for number in range(400_000))
+
+
+def test_a_log_that_grows_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(BIG)
+    with path.open("ab", buffering=0) as more:
+        assert b"".join(changing(path, lambda: more.write(b"more\n"))) == BIG + b"more\n"
+
+
+def test_a_log_that_is_renamed_or_removed_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(BIG)
+    assert b"".join(changing(path, lambda: path.rename(tmp_path / "old.log"))) == BIG
+    path.write_bytes(BIG)
+    assert b"".join(changing(path, path.unlink)) == BIG
+
+
+def test_a_log_that_is_cut_or_replaced_is_not_half_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(BIG)
+    with pytest.raises(OSError, match="replaced or cut short"):
+        list(changing(path, lambda: os.truncate(path, 100)))
+    for content in (BIG.replace(b"line 3", b"LINE 3"), BIG[:1000], b""):
+        path.write_bytes(BIG)
+        log = open_path(path).logs[0]
+        path.write_bytes(content)
+        with pytest.raises(OSError, match="replaced or cut short"):
+            list(log.chunks())
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        list(log.chunks())
+
+
+def test_a_log_that_grows_faster_than_it_is_read_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MAX_GROWN", 1 << 20)
+    path = tmp_path / "run.log"
+    path.write_bytes(BIG)
+    pieces = open_path(path).logs[0].chunks()
+    with pytest.raises(OSError, match="grows faster"), path.open("ab") as more:
+        for piece in pieces:
+            more.write(piece)
+            more.flush()
+
+
+def test_what_is_left_unread_is_said(tmp_path: Path, lexicon: Lexicon) -> None:
+    run = tmp_path / "mugs"
+    (run / "logs").mkdir(parents=True)
+    log = head(config()) + training(20, {3})
+    (run / "log.txt").write_text(log)
+    for number in range(53):
+        (run / "logs" / f"{number}_log.txt").write_text("Running 1 job\n")
+    (run / "config.yaml").write_text("# " + "x" * 2_000_001)
+    (run / "loss_log.db").write_bytes(b"SQLite format 3\0 and then nothing")
+    opened = open_path(run)
+    assert len(opened.logs) == 51
+    found = {notice.id: notice.values for notice in analysis_of(opened, lexicon).warnings}
+    assert found["old_logs_left_out"] == {"count": 3, "read": 51}
+    assert "larger than 2000000 bytes" in found["config_damaged"]["problem"].reveal()
+    assert "loss_log_unread" in found

@@ -8,7 +8,16 @@ import msgspec
 import pytest
 
 from postmortem.knowledge import expressions
-from postmortem.knowledge.expressions import Code, adopt, any_prefix, codes_of, expression
+from postmortem.knowledge.expressions import (
+    Code,
+    adopt,
+    any_of,
+    codes_of,
+    expression,
+    ignores_digits,
+    prefixes,
+    with_any_digits,
+)
 from postmortem.knowledge.schema import Knowledge
 
 
@@ -52,6 +61,43 @@ def test_what_the_standard_engine_does_not_take_is_left_to_the_other(knowledge: 
     assert expression(r"\p{Lu}++").match("ÄÖ")
 
 
-def test_all_prefixes_as_one_have_no_groups(knowledge: Knowledge) -> None:
-    made = re.compile(any_prefix(item for item in knowledge.patterns if item.role == "prefix"))
-    assert not made.groupindex
+def test_all_prefixes_as_one_say_which_it_is(knowledge: Knowledge) -> None:
+    items = prefixes(knowledge.patterns)
+    made = re.compile(any_of(items))
+    assert len(made.groupindex) == len(items) > 20
+    for item in items:
+        for line in item.examples.match:
+            found = made.match(line)
+            first = next(one for one in items if re.match(one.regex, line))
+            assert found is not None
+            assert found.lastgroup == f"e{items.index(first)}"
+    assert re.match(any_of([]), "") is None
+
+
+@pytest.mark.parametrize(
+    ("source", "blind"),
+    [
+        (r"step \d{3,4} of [\w.]+", True),
+        (r"[^0-9a-f]x{12}", True),
+        (r"(?P<n1>\S+) (?:a|b)+?(?=c).$", True),
+        (r"exit code 137", False),
+        (r"[0-7]+", False),
+        (r"[13]x", False),
+        (r"[^5]x", False),
+        (r"(?:a|b|c0)", False),
+        (r"x(?!1)", False),
+        (r"(\w+) \1", False),
+        (r"(?P<a>\d)(?P=a)", False),
+        (r"\x31", False),
+    ],
+)
+def test_whether_an_expression_names_a_digit(source: str, blind: bool) -> None:
+    assert ignores_digits(source) is blind
+
+
+def test_an_expression_of_any_digits_matches_wherever_the_first_does() -> None:
+    wider = with_any_digits(r"(?P<e1>1\d{9}(?:\.\d{1,9})?) [a-f]7")
+    assert wider.match("1730000000.25 b7") and wider.match("9830000000.1 b3")
+    assert not wider.match("173000000.25 b7")
+    assert with_any_digits(r"exit (?!0|(?:1[(]\)))\d(?<!7)x").match("exit 0x")
+    assert with_any_digits(r"[1-3]x") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import msgspec
@@ -90,6 +91,53 @@ def test_yaml_bombs_are_refused() -> None:
         yaml_loader.load("[" * 5000 + "]" * 5000)
     with pytest.raises(yaml_loader.YamlProblem):
         yaml_loader.load("a: &a [*a]\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[" * 500_000, "nest"),
+        ("- " * 500_000 + "x", "nest"),
+        ("? " * 500_000 + "x", "a key must be a plain word"),
+        ("\n".join(" " * depth + "a:" for depth in range(300)), "nested deeper"),
+        ("[" + "[]," * 600_000 + "]", "more than 200000 values"),
+        ("a: &a [1]\nb: &b [" + "*a," * 190_000 + "]\nc: [*b, *b]", "more than 200000 values"),
+        ("a: &a {b: *a}", "within what it names"),
+        ("a: *b", "not named before"),
+        ("a: &x 1\nb: &x 2", "given twice"),
+        ("a: 1\n---\nb: 2", "more than one document"),
+        ("a: !!python/object/apply:os.system ['id']", "tags"),
+        ("a: !x 1", "tags"),
+        ("!x {a: 1}", "tags"),
+        ("a: 2020-99-99", "not a value"),
+    ],
+)
+def test_what_no_config_holds_is_refused(text: str, says: str) -> None:
+    with pytest.raises(yaml_loader.YamlProblem, match=says):
+        yaml_loader.load(text)
+
+
+def test_refusing_takes_little_memory() -> None:
+    import tracemalloc
+
+    deep = "\n".join(" " * depth + "k" * 1000 + ":" for depth in range(38))
+    for text in ("[" + "[]," * 600_000 + "]", deep + " [" + "1," * 150_000 + "]"):
+        tracemalloc.start()
+        with contextlib.suppress(yaml_loader.YamlProblem):
+            yaml_loader.load(text)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 60 << 20
+
+
+def test_aliases_stand_for_what_they_name() -> None:
+    text = "a: &x {b: [1, ~], c: &y yes}\nd: *x\ne: [*x, *y]\nf:\n  <<: *x\n  c: 2\n&k g: 1\nh: *k\n"
+    value, lines, duplicates = yaml_loader.load(text)
+    x = {"b": [1, None], "c": True}
+    assert value == {"a": x, "d": x, "e": [x, True], "f": {"b": [1, None], "c": 2}, "g": 1, "h": "g"}
+    assert value["d"] is not value["a"]
+    assert duplicates == []
+    assert (lines["d.b[1]"], lines["f.c"], lines["h"]) == (1, 6, 8)
 
 
 def test_yaml_knows_its_lines() -> None:

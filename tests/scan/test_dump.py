@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from postmortem.model import ConfigDump
+from postmortem.scan import Lexicon, scan
 from tests.conftest import Analyse
 from tests.simulate import config, finished, head, training
 
@@ -49,3 +51,15 @@ def test_a_dump_behind_timestamps(run: Analyse) -> None:
     log = head(config(train__batch_size=3)) + "Killed\n"
     stamped = "".join(f"2026-02-03T04:05:06.789Z {line}\n" for line in log.splitlines())
     assert run(stamped).config.values["train.batch_size"].value == 3
+
+
+def test_paths_of_deep_and_long_keys_cost_no_more_than_the_log(lexicon: Lexicon) -> None:
+    """Joined anew for each line they would be gigabytes."""
+    depth, key = 200, "k" * 1000
+    rows = ["{", *(f'{"    " * (level + 1)}"{key}{level}": {{' for level in range(depth)), '    "list": [']
+    rows += ["        1,"] * 15_000
+    rows += ["        1", "    ]", *("    }" for _ in range(depth)), "}"]
+    found = scan(["\n".join(["Running 1 job", *rows, ""]).encode()], lexicon)
+    (dump,) = [item for item in found.items if isinstance(item, ConfigDump)]
+    assert dump.value is not None
+    assert sum(map(len, dump.lines)) < 10_000

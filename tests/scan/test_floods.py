@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from postmortem.model import BarSpan
-from postmortem.scan import Lexicon, scan
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postmortem.model import BarSpan, Event, ScanResult, Traceback
+from postmortem.scan import Lexicon, floods, items, scan, scanner
 from postmortem.scan.bars import MAX_SAMPLES
 from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS, MAX_SPANS
+from postmortem.scan.recognise import Recogniser
 from tests.conftest import Analyse
-from tests.simulate import config, finished, head, training
+from tests.simulate import bar, config, finished, head, training
 
 SIZES = (
     "CUDA out of memory. Tried to allocate {} MiB. GPU 0 has a total capacity of 23.52 GiB of which 1.00 MiB is free. "
@@ -51,6 +58,122 @@ def test_banners_after_the_abort(run: Analyse) -> None:
 def test_digits_without_end(run: Analyse) -> None:
     analysis = run(head(config()) + "CUDA out of memory. Tried to allocate " + "1" * 15_000 + " GiB\n")
     assert analysis.diagnosis.memory_mib.get("tried_to_allocate") is None
+
+
+POOL = (
+    "Killed",
+    "Error: {n}",
+    "CUDA out of memory. Tried to allocate {n} MiB.",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {n}.00 GiB",
+    "CUDA error: out of memory",
+    "Saving at step {n}",
+    "OSError: [Errno {n}] No space left on device: 'x'",
+    "exit code {n}",
+    "{n}30000000.5 Killed",
+    "2026-02-03T04:05:{n}.123456789Z Error: {n}",
+    "[rank{n}]: Error: {n}",
+    "INFO vllm {n} in progress",
+    "loss {n}e-04",
+    "Traceback (most recent call last):",
+    '  File "/opt/x.py", line {n}, in f',
+    "    x = y()",
+    "E28Error{n}E28Error{n}: : 'a''a'",
+    "E28ErrorE{n}Error: : 'a''a'",
+    "Running {n} jobs",
+    "{{",
+    '    "a": {n}',
+    "}}",
+    "mugs:  {n}%|## | {n}/99 [00:04<01:09,  1.40s/it, lr: 1.0e-04 loss: 3.1e-01]",
+    "nothing at all {n}",
+    "",
+    "\x1b[31mKilled\x1b[0m",
+)
+NUMBERS = (28, 29, 13, 17, 99, 37)
+"""Some of which an entry names."""
+
+
+@settings(deadline=None, max_examples=int(os.environ.get("FLOODS_N", "60")))
+@given(st.data())
+def test_a_flood_that_is_counted_says_what_its_lines_said(lexicon: Lexicon, data: st.DataObject) -> None:
+    """Passing over a flood changes nothing: not which items are kept, nor where, nor how many were dropped."""
+    run = st.tuples(
+        st.lists(st.sampled_from(POOL), min_size=1, max_size=2), st.lists(st.sampled_from(NUMBERS), min_size=6)
+    )
+    lines = [
+        text.format(n=n) for texts, numbers in data.draw(st.lists(run, max_size=4)) for n in numbers for text in texts
+    ]
+    cut = data.draw(st.sampled_from(["\n", "\n", "\r\n", "\r"]))
+    log = cut.join(lines).encode()
+    counted, read = counted_and_read(log, lexicon)
+    assert counted == read
+
+
+def counted_and_read(log: bytes, lexicon: Lexicon) -> tuple[ScanResult, ScanResult]:
+    """A log scanned with floods passed over as soon as can be, and with every line read; few events of a kind kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(items, "MAX_ALIKE", 3)
+        patch.setattr(items, "MAX_SKIPS", 4)
+        patch.setattr(scanner, "PATIENCE", 1 << 30)
+        read = scan([log], lexicon)
+        patch.setattr(scanner, "PATIENCE", 2)
+        patch.setattr(scanner, "MAX_PATIENCE", 2)
+        patch.setattr(floods, "WINDOW", 64)
+        return scan([log], lexicon), read
+
+
+@pytest.mark.parametrize(
+    ("usual", "other"),
+    [
+        ("OSError: [Errno 27] It went on", "OSError: [Errno 28] It went on"),
+        ("OSError: [Errno 27]", "OSError: [Errno 12]"),
+        ("Killed (exit code 132)", "Killed (exit code 137)"),
+        ("0730000000.5 Killed", "1730000000.5 Killed"),
+        ("E1ErrorE2Error: : 'a''a'", "E1ErrorE1Error: : 'a''a'"),
+    ],
+)
+def test_a_digit_that_means_something(lexicon: Lexicon, usual: str, other: str) -> None:
+    """A line that differs from all before it by such a digit is not counted as one of them."""
+    flood = f"{usual}\n" * 40
+    log = f"{flood}{other}\n{flood}".encode()
+    counted, read = counted_and_read(log, lexicon)
+    assert counted == read
+    assert scan([f"{usual}\n".encode()], lexicon).items != scan([f"{other}\n".encode()], lexicon).items
+
+
+def test_a_flood_of_torn_bars(lexicon: Lexicon) -> None:
+    """What stands behind a torn bar is read without its description."""
+    log = bar("mugs", 11, 99, 24, "") + "\n" + "mugs:  12%|## Killed\n" * 40
+    counted, read = counted_and_read(log.encode(), lexicon)
+    assert counted == read
+    assert {item.pattern for item in read.items if isinstance(item, Event)} == {"process.killed"}
+
+
+def test_a_flood_of_one_process_while_another_one_fails(lexicon: Lexicon) -> None:
+    """Lines that name their process differ in a digit that has a meaning."""
+    head = '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/opt/x.py", line 1, in f\n[rank0]:     y()\n'
+    log = "[rank1]: ValueError: 1\n" * 20 + head + "[rank1]: ValueError: 1\n" * 20 + "[rank0]: ValueError: 2\n"
+    counted, read = counted_and_read(log.encode(), lexicon)
+    assert counted == read
+    assert any(isinstance(item, Traceback) and item.exception is not None for item in read.items)
+
+
+def test_a_flood_is_passed_over(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million lines alike are not read one by one."""
+    read: list[str] = []
+    once = Recogniser.__call__
+
+    def counting(self: Recogniser, text: str, *rest: object) -> object:
+        read.append(text)
+        return once(self, text, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Recogniser, "__call__", counting)
+    count = 100_000
+    log = "".join(f"Error: {number:06}\n" for number in range(count)).encode()
+    found = scan([log], lexicon)
+    assert len(read) < 2 * MAX_ALIKE
+    assert len(found.items) == MAX_ALIKE + 1
+    assert [item.place.line for item in found.items[-2:] if isinstance(item, Event)] == [MAX_ALIKE, count]
+    assert [notice.values for notice in found.warnings] == [{"count": count - MAX_ALIKE - 1}]
 
 
 def test_spans_of_one_bar_become_one_and_lose_nothing(lexicon: Lexicon) -> None:

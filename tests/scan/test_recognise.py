@@ -74,7 +74,7 @@ def test_a_line_that_repeats_is_read_once(lexicon: Lexicon, monkeypatch: pytest.
         return once(self, bare, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Recogniser, "_read", counting)
-    found = scan([f"torch.OutOfMemoryError: {OOM}\nKilled\n".encode() * 500], lexicon)
+    found = scan([f"torch.OutOfMemoryError: {OOM}\nKilled\n".encode() * 500], Lexicon(lexicon.knowledge))
     assert len(read) == 2
     events = [item for item in found.items if isinstance(item, Event)]
     assert [event.place.line for event in events[:4]] == [1, 2, 3, 4]

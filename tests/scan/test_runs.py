@@ -26,6 +26,7 @@ def log_of(seed: int) -> str:
     name, prefix, end = roll.choice(NAMES), roll.choice(PREFIXES), roll.choice(("\r", "\r", "\n", "\r\n"))
     total, n, clock, doubled = roll.choice((40, 900, 99_999)), roll.choice((0, 0, 95)), 0, roll.random() < 0.2
     postfix = ""
+    uneven = roll.choice(((), (), (1, 100, "1:00"), ("", ",", "9]9")))
     rare = roll.choice((0.002, 0.02, 0.2))
     for _ in range(roll.randrange(30, 400)):
         if roll.random() < rare:
@@ -38,9 +39,10 @@ def log_of(seed: int) -> str:
         if step > rare:
             postfix = f", lr: 1.0e-04 loss: {roll.randrange(1000, 9999) / 1000:.3f}e-01"
         drawn = [bar(name, n, total, clock, postfix), bar(name, n + 1, total, clock, postfix)]
+        left = roll.choice((10, 99, *uneven))
         guess = roll.choice(RATES[:2]) if roll.random() > rare else roll.choice(RATES)
         for draw in drawn[1:] if step < rare else drawn:
-            draw = draw.replace("10:00,  2.00s/it", f"{roll.randrange(10, 99)}:00, {guess}")
+            draw = draw.replace("10:00,  2.00s/it", f"{left}:00, {guess}")
             text = prefix.format(clock % 60) + draw[1:] + (roll.choice(GLUED) if roll.random() < rare else "")
             out += [("\r" if end == "\r" else "") + text + ("" if end == "\r" else end)] * (2 if doubled else 1)
         n += 1

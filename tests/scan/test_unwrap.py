@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postmortem.scan import Lexicon, scan
-from postmortem.scan.unwrap import MAX_JOINED, Breaks, logical_lines, width_of
+from postmortem.scan.unwrap import MAX_JOINED, Breaks, breaks_of, logical_lines, width_of
 from tests.conftest import Analyse
 from tests.simulate import config, head
 from tests.timeline.test_attempts import SIZES
@@ -81,3 +81,10 @@ def test_a_flood_of_one_line_is_no_window(lexicon: Lexicon) -> None:
     found = scan([f"{line}\nKilled\n".encode() * 50], lexicon)
     assert len(found.items) == 100
     assert not found.warnings
+
+
+def test_a_flood_of_numbered_lines_of_one_width_is_no_window() -> None:
+    flood = "".join(
+        f"Error {number:04}: Found latents of one more epoch - and then the loader goes on\n" for number in range(900)
+    )
+    assert breaks_of(flood.encode()) is None

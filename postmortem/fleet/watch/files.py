@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from postmortem.files import sweep
 from postmortem.fleet.watch.stamp import Stamp, compose, parse
 
 NAMES = ("postmortem", "postmortem-watch")
 """The second one is taken where the first is a file of the user's own."""
 MAX_BYTES = 64 * 1024 * 1024
 STALE_S = 5.0
-_PARTS = ".postmortem-*.part"
-"""What an atomic write leaves if it is killed half way; one that is younger may still be written."""
+"""No watcher of ours writes for so long: what is older and half written was left by one that was killed."""
 
 Write = Callable[[str, Path], None]
 """Writes a file whole or not at all. Raises NotWritten."""
@@ -41,7 +39,7 @@ class Reports:
 
     def meet(self) -> Stamp | None:
         """The same as `stamp`, at first sight: what an earlier watcher may have left half written goes."""
-        sweep(self._folder)
+        sweep(self._folder, STALE_S)
         return self.stamp()
 
     def stamp(self) -> Stamp | None:
@@ -55,7 +53,7 @@ class Reports:
 
     def put(self, stamp: Stamp, note: list[str], reports: dict[str, str]) -> list[Path]:
         """Write the report in each form; where it stands then. Raises NotWritten, with what could be written there."""
-        sweep(self._folder)
+        sweep(self._folder, STALE_S)
         done: list[Path] = []
         for suffix, report in reports.items():
             path = self._mine(suffix)
@@ -100,14 +98,6 @@ class Reports:
                 return path
         taken = " and ".join(self._path(name, suffix).name for name in NAMES)
         raise Foreign(f"{taken} are files that postmortem did not write")
-
-
-def sweep(folder: Path) -> None:
-    """Remove what writes that were killed half way left in `folder`."""
-    with contextlib.suppress(OSError):
-        for part in folder.glob(_PARTS):
-            if time.time() - part.lstat().st_mtime > STALE_S:
-                part.unlink(missing_ok=True)
 
 
 def _read(path: Path, suffix: str) -> tuple[Stamp, str] | None:

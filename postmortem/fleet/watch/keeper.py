@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from postmortem.faults import noted
 from postmortem.fleet.watch import judge as judging
 from postmortem.fleet.watch import look
 from postmortem.fleet.watch.entry import Entry
@@ -120,9 +120,7 @@ class Keeper:
                 entry.run.retry_at = now + FIRST_RETRY_S
             return None
         except Exception as error:  # one bad run must not stop the others
-            if os.environ.get("POSTMORTEM_DEBUG"):
-                raise
-            self.trouble(entry, "internal", type(error).__name__)
+            self.trouble(entry, "internal", f"{type(error).__name__}, {noted(error, 'watch').code}")
             return self._settle(entry, upto)
         if upto is None and not (_stands(entry) and self._believed(entry, judged)):
             return None

@@ -14,7 +14,8 @@ from typing import IO
 
 import msgspec
 
-from postmortem.fleet.watch.files import NotWritten, Write, sweep
+from postmortem.files import sweep
+from postmortem.fleet.watch.files import STALE_S, NotWritten, Write
 
 LAYOUT = 1
 SPARE = 1_000
@@ -54,7 +55,7 @@ class Memory:
             import fcntl
 
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            sweep(self._path.parent)
+            sweep(self._path.parent, STALE_S)
             self._lock = self._path.with_suffix(".lock").open("ab")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

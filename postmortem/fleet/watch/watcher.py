@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from postmortem.faults import noted
 from postmortem.fleet.find import find
 from postmortem.fleet.watch import look
 from postmortem.fleet.watch.entry import Entry
@@ -181,9 +181,7 @@ class Watcher:
         except BrokenPipeError:  # nobody reads our events any more
             raise
         except Exception as error:  # one bad run must not stop the others
-            if os.environ.get("POSTMORTEM_DEBUG"):
-                raise
-            self._keeper.trouble(entry, "internal", type(error).__name__)
+            self._keeper.trouble(entry, "internal", f"{type(error).__name__}, {noted(error, 'watch').code}")
             entry.run.settle()
 
     def _look(self, entry: Entry, now: float) -> None:

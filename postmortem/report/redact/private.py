@@ -22,8 +22,18 @@ _LOCAL = re.compile(r"[\\/.~]|[A-Za-z]:[\\/]")
 _SPLIT = re.compile(r"[\\/]+")
 
 
+class Unknown(Exception):
+    """What is private cannot be learnt; the message is the code of the fault that hides it."""
+
+
 def settings_of(analysis: Analysis) -> list[Mapping[str, Any]]:
-    """All configs that an analysis knows of, as they were given: of every attempt, and of the files beside the logs."""
+    """All configs that an analysis knows of, as they were given: of every attempt, and of the files beside the logs.
+
+    Raises Unknown where they could not be read through a fault of ours: a report would pass for redacted.
+    """
+    fault = analysis.failed("config")
+    if fault is not None:
+        raise Unknown(fault.code)
     found: list[Mapping[str, Any]] = list(analysis.config.given)
     for attempt in analysis.attempts:
         for dump in (attempt.dump, *attempt.other_dumps):

@@ -1,0 +1,230 @@
+"""Find the rows of a table in a log: draws behind one that has their form.
+
+Mostly they are equally wide. Where tqdm's guess of the time that remains is now wider and now narrower, the rows are
+put together without it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from postmortem.scan.forms import ENDS, HIGH, LOW, TABLE, Bytes, Counts, Form, looks
+from postmortem.scan.runs import Even, Run, Uneven
+from postmortem.scan.segments import FEED, RETURN
+
+MIN_ROWS = 12
+"""Fewer rows than this are read one by one."""
+_KEPT = 8
+_FEW, _MANY = 64, 512
+_GUESS = 24
+"""The longest that the time that remains, or the rate, may be: as the bar's syntax has it."""
+
+
+class Draws:
+    """One draw as the first row of a table: its bytes from `start` to `end`, and where its parts stand in it."""
+
+    def __init__(self, block: bytes, start: int, end: int, found: re.Match[bytes], names: Sequence[str]) -> None:
+        self.block, self.start, self.end = block, start, end
+        self.row = block[start:end]
+        self.head = found.start() - start
+        self.spans = [(first - start, last - start) for first, last in (found.span(name) for name in names)]
+        self.lead, self.tail = self.spans[4][0], self.spans[5][1]
+        """The columns before and behind what tqdm guesses."""
+        self.bar_end = found.end() - start
+
+
+class Tables:
+    """Finds the rows behind a draw. `stamped` says how much of a description is a prefix whose digits may change."""
+
+    def __init__(self, stamped: Callable[[bytes], int]) -> None:
+        self._stamped = stamped
+        self._forms: dict[tuple[object, ...], Form] = {}
+        self._difference = np.empty(TABLE, np.uint8)
+        self._wrong = np.empty(TABLE, np.bool_)
+
+    def after(
+        self, block: bytes, start: int, stop: int, found: re.Match[bytes], names: Sequence[str], line: int, offset: int
+    ) -> Run | None:
+        """The rows behind the draw that `found` is, from its carriage return at `start` to the end of its segment.
+
+        `line` and `offset` are those of the draw.
+        """
+        end, feeds = _end_of(block, stop)
+        width = end - start
+        if len(block) - end < MIN_ROWS * width or width > TABLE or not (feeds or block[start] == RETURN):
+            return None
+        if found.end() < stop and not block[found.end() : stop].isspace():
+            return None
+        there = end + MIN_ROWS * width - bool(feeds)
+        if there == len(block) or block[there] == (FEED if feeds else RETURN):
+            run = self._even(Draws(block, start, end, found, names), feeds, line, offset)
+            if run is not None:
+                return run
+        behind = block.find(b"\n", end) + 1 if feeds else block.find(b"\r", end + 1)
+        # the next row is as wide as this one, and more of them are not: or it is no row at all
+        if behind <= 0 or abs(behind - end - width) > _GUESS:
+            return None
+        return self._uneven(Draws(block, start, end, found, names), behind, feeds, line, offset)
+
+    def _even(self, first: Draws, feeds: int, line: int, offset: int) -> Run | None:
+        """Rows that are equally wide."""
+        block, end, row, free = first.block, first.end, first.row, first.spans[4:]
+        width = len(row)
+        alike = looks(row, free)
+        if looks(block[end + (MIN_ROWS - 1) * width : end + MIN_ROWS * width], free) != alike:
+            return None
+        form = self._form(alike, row, first.head, first.spans)
+        rows = self._alike(block, end, (len(block) - end) // width, form)
+        if not feeds and block[end + rows * width : end + rows * width + 1] not in (b"\r", b"\n", b""):
+            rows -= 1  # something is glued to it
+        if rows < MIN_ROWS:
+            return None
+        behind_bar = offset - (row[0] == RETURN) + first.bar_end
+        places = Even(line + feeds, offset + width, behind_bar + width, width, feeds)
+        return Run(block, end, rows, form, places, end + rows * width)
+
+    def _uneven(self, first: Draws, behind: int, feeds: int, line: int, offset: int) -> Run | None:
+        """Rows of which only the middle, what tqdm guesses, is now wider and now narrower."""
+        block, end, row = first.block, first.end, first.row
+        lead, tail = row[: first.lead], row[first.tail :]
+        after = block[end:behind]
+        if looks(after[: len(lead)], ()) != looks(lead, ()) or looks(after[-len(tail) :], ()) != looks(tail, ()):
+            return None
+        together = lead + tail
+        moved = first.tail - first.lead
+        postfix = first.spans[3][0] - moved, first.spans[3][1] - moved
+        form = self._form(looks(together, ()), together, first.head, [*first.spans[:3], postfix])
+        codes = np.frombuffer(block, np.uint8, offset=first.start)
+        parts: list[Bytes] = []
+        starts: list[Counts] = []
+        stops: list[Counts] = []
+        at, count = len(row), _MANY
+        while True:
+            begins, ends = _rows(codes, at, count * (len(row) + 2), feeds)
+            table, good = _without_guess(codes, begins, ends, len(lead), len(tail))
+            good = min(good, _first(np.any(np.subtract(table, form.base) > form.span, axis=1)))
+            if good:
+                parts.append(table[:good])
+                starts.append(begins[:good])
+                stops.append(ends[:good])
+                at = int(ends[good - 1])
+            if good < len(begins) or good < count // 2:
+                break
+            count *= 8
+        rows = sum(map(len, parts))
+        if rows < MIN_ROWS:
+            return None
+        returned = row[0] == RETURN
+        base = offset - returned
+        begin = np.concatenate(starts) + (base + returned)
+        behind_bar = np.concatenate(stops) + (base - (len(row) - first.bar_end))
+        buffer = together + np.concatenate(parts).tobytes()
+        return Run(buffer, len(together), rows, form, Uneven(line + feeds, begin, behind_bar, feeds), first.start + at)
+
+    def _form(self, alike: bytes, row: bytes, head: int, spans: Sequence[tuple[int, int]]) -> Form:
+        key = (alike, row[:head], row[slice(*spans[1])], *spans)
+        form = self._forms.get(key)
+        if form is None:
+            if len(self._forms) >= _KEPT:
+                self._forms.clear()
+            form = self._forms[key] = Form(row, head, self._stamped(row[:head]), spans)
+        return form
+
+    def _alike(self, block: bytes, at: int, rows: int, form: Form) -> int:
+        """How many of the rows at `at` are of the form."""
+        width = form.width
+        codes = np.frombuffer(block, np.uint8, rows * width, at)
+        few = max(1, min(rows, _FEW, TABLE // width))
+        wrong = np.subtract(codes[: few * width].reshape(few, width), form.base) > form.span
+        first = int(wrong.argmax())
+        if wrong.flat[first]:
+            return self._sound(codes[: first // width * width], form)
+        known = self._sound(codes[: few * width], form)
+        if known < few:
+            return known
+        while known < rows:
+            base, span = form.tables
+            begin, size = known * width, min(len(base), (rows - known) * width)
+            part = codes[begin : begin + size]
+            difference = np.subtract(part, base[:size], out=self._difference[:size])
+            wrong = np.greater(difference, span[:size], out=self._wrong[:size])
+            first = int(wrong.argmax())
+            good = first // width if wrong[first] else size // width
+            sound = self._sound(part[: good * width], form)
+            known += sound
+            if sound * width < size:
+                break
+        return known
+
+    def _sound(self, codes: Bytes, form: Form) -> int:
+        """How many of the rows have nothing in their free columns that would end these."""
+        rows = len(codes) // form.width
+        for code, often in form.ends:
+            found = np.equal(codes, code, out=self._wrong[: len(codes)])
+            if np.count_nonzero(found) != often * rows:
+                each = found.reshape(rows, form.width).sum(axis=1) != often
+                rows = int(each.argmax())
+                codes = codes[: rows * form.width]
+        return rows
+
+
+def _end_of(block: bytes, stop: int) -> tuple[int, int]:
+    """Where the row that ends at the cut at `stop` ends itself, and the line feeds that it ends with."""
+    if block[stop : stop + 1] == b"\n":
+        return stop + 1, 1
+    return (stop + 2, 1) if block[stop : stop + 2] == b"\r\n" else (stop, 0)
+
+
+def _rows(codes: Bytes, at: int, size: int, feeds: int) -> tuple[Counts, Counts]:
+    """Where the whole rows start and end that stand in the `size` bytes from `at` on."""
+    cuts = np.flatnonzero(codes[at : at + size] == (FEED if feeds else RETURN)) + at
+    if feeds:
+        ends = cuts + 1
+        return np.concatenate(([at], ends[:-1])) if len(ends) else ends, ends
+    return cuts[:-1], cuts[1:]
+
+
+def _without_guess(codes: Bytes, begins: Counts, ends: Counts, lead: int, tail: int) -> tuple[Bytes, int]:
+    """The rows without what stands between their first `lead` and last `tail` bytes, and how many of them are sound.
+
+    In a sound one there stand two guesses with a comma between them, as the bar's syntax has it.
+    """
+    middle = ends - begins - lead - tail
+    good = _first((middle < 3) | (middle > 2 * _GUESS + 1))
+    begins, ends, middle = begins[:good], ends[:good], middle[:good]
+    if not good:
+        return np.empty((0, lead + tail), np.uint8), 0
+    widest = int(middle.max())
+    if int(ends[0]) < tail + widest:
+        return np.empty((0, lead + tail), np.uint8), 0
+    guess = _cut_out(codes, ends - (tail + widest), widest)
+    outside = np.arange(widest) < (widest - middle)[:, None]
+    comma = guess == ENDS[0]
+    comma[outside] = False
+    where = comma.argmax(axis=1) - (widest - middle)
+    behind = middle - where - 1
+    bad = np.subtract(guess, LOW) > HIGH - LOW
+    bad |= guess == ENDS[1]
+    bad[outside] = False
+    sizes = (where < 1) | (where > _GUESS) | (behind < 1) | (behind > _GUESS)
+    wrong = bad.any(axis=1) | (np.count_nonzero(comma, axis=1) != 1) | sizes
+    together = np.concatenate((_cut_out(codes, begins, lead), _cut_out(codes, ends - tail, tail)), axis=1)
+    return together, _first(wrong)
+
+
+def _cut_out(codes: Bytes, starts: Counts, width: int) -> Bytes:
+    """The `width` bytes from each of the starts on."""
+    windows: Bytes = np.ndarray((len(codes) - width + 1, width), np.uint8, codes, strides=(1, 1))
+    return windows[starts]
+
+
+def _first(wrong: Any) -> int:
+    """The index of the first flag that is set, or how many there are."""
+    if not len(wrong):
+        return 0
+    index = int(wrong.argmax())
+    return index if wrong[index] else len(wrong)
