@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types arrows patterns unit pages laws goldens bench cluster fleet faults \
+.PHONY: demo test lint types arrows patterns unit pages laws mutants fuzz goldens bench cluster fleet faults \
 	lowest newest pythons audit dist clean
 
 demo: $(VENV)/.ready
@@ -35,6 +35,20 @@ pages: $(VENV)/.ready
 N ?= 2000
 laws: $(VENV)/.ready
 	LAWS_N=$(N) $(BIN)/python -m pytest tests/test_truth.py tests/test_laws.py tests/test_equal.py tests/scan/test_draws.py -n auto
+
+# logs that are mutated in every way, against all promises: make mutants N=100000 (about an hour of two cores)
+mutants: $(VENV)/.ready
+	MUTANTS_N=$(N) $(BIN)/python -m pytest tests/fuzz/test_mutants.py -n auto
+
+# the fuzzers, for TIME seconds in all; findings in build/fuzz, and status 1: make fuzz TIME=3600 TARGETS="scan intake"
+TIME ?= 600
+fuzz: .venv-fuzz/.ready
+	TARGETS="$(TARGETS)" .venv-fuzz/bin/python -m tests.fuzz.run $(TIME)
+
+.venv-fuzz/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-fuzz
+	.venv-fuzz/bin/python -m pip install -q --disable-pip-version-check -e '.[fuzz]'
+	@touch $@
 
 # every step of every write of every command fails once, in every way (ten minutes; a normal run takes a few of each)
 faults: $(VENV)/.ready

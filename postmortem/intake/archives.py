@@ -10,6 +10,8 @@ import errno
 import re
 import shutil
 import stat
+import struct
+import sys
 import tarfile
 import tempfile
 import weakref
@@ -27,6 +29,8 @@ from postmortem.intake.errors import IntakeError
 from postmortem.intake.packed import CODECS, HEAD, ZIP, Limits, is_archive, is_tar
 
 CHUNK = 1 << 18
+TAR_PIECE = 4096
+"""Where a tar breaks off, the piece that is being read is lost."""
 PREFIX = "postmortem-unpacked-"
 LEAST_DIRECTORY = 1 << 20
 DIRECTORY_ENTRY = 400
@@ -45,15 +49,10 @@ _STRANGE = re.compile(r"[^\w. +()\[\]-]")
 _DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\..*)?")
 """Names that Windows takes for a device, whatever the folder and whatever comes behind a dot."""
 _BROKEN = (
-    OSError,
-    EOFError,
-    zlib.error,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    ValueError,
-    NotImplementedError,
-    RecursionError,
+    *(OSError, EOFError, MemoryError, ValueError, NotImplementedError, RuntimeError, struct.error),
+    *(zlib.error, tarfile.TarError, zipfile.BadZipFile),
 )
+_CODEC_ERRORS = (("lzma", "LZMAError"), ("zstandard", "ZstdError"))
 
 
 class Home:
@@ -100,7 +99,7 @@ def unpack(stream: BinaryIO, head: bytes, name: str, limits: Limits) -> Unpacked
         target = root / "log"
         cut = _copy(inner, target, budget)
         return Unpacked(home, (target,), True, cut)
-    except _BROKEN as error:
+    except _broken() as error:
         home.remove()
         if isinstance(error, IntakeError):
             raise
@@ -141,6 +140,8 @@ class _Counted:
 
     def __init__(self, stream: Any, head: bytes, budget: _Budget | None) -> None:
         self._stream = stream
+        # of what is unpacked in one piece, all would be lost where its end is damaged
+        self._read = stream.read if budget is not None else getattr(stream, "read1", stream.read)
         self._head = head
         self._budget = budget
         self.room: int | None = None
@@ -151,7 +152,7 @@ class _Counted:
             taken = self._head if size < 0 else self._head[:size]
             self._head = self._head[len(taken) :]
         else:
-            taken = self._stream.read(size if size >= 0 else CHUNK) or b""
+            taken = self._read(size if size >= 0 else CHUNK) or b""
         if self._budget is not None:
             self._budget.packed += len(taken)
         if self.room is not None:
@@ -164,8 +165,8 @@ class _Counted:
         """The next `size` bytes, which stay to be read."""
         while len(self._head) < size:
             try:
-                more = self._stream.read(size - len(self._head))
-            except (EOFError, zlib.error, OSError):
+                more = self._read(size - len(self._head))
+            except _broken():
                 break
             if not more:
                 break
@@ -191,15 +192,16 @@ def _decompressor(codec: str, stream: Any, name: str) -> Any:
     return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(stream, read_across_frames=True)
 
 
-def _copy(source: Any, target: Path, budget: _Budget) -> bool:
+def _copy(source: Any, target: Path, budget: _Budget, size: int = CHUNK) -> bool:
     """Write `source` to `target`; whether it broke off before its end. What came before that is kept."""
+    read = getattr(source, "read1", source.read)
     with target.open("xb") as file:
         while True:
             try:
-                piece = source.read(CHUNK)
+                piece = read(size)
             except IntakeError:
                 raise
-            except (EOFError, zlib.error, OSError) as error:
+            except _broken() as error:
                 if not file.tell():
                     raise EOFError(str(error)) from None
                 return True
@@ -247,8 +249,10 @@ def _tar(stream: _Counted, root: Path, budget: _Budget) -> tuple[tuple[Path, ...
                     budget.spend(max(0, member.size))
                     continue
                 files.append(target)
-                cut = _copy(source, target, budget) or cut
-    except (EOFError, zlib.error, tarfile.ReadError):
+                cut = _copy(source, target, budget, TAR_PIECE) or cut
+    except IntakeError:
+        raise
+    except _broken():
         if not files:
             raise
         cut = True
@@ -284,6 +288,12 @@ def _target(name: str, root: Path) -> Path | None:
 
 def _no_device(name: str) -> str:
     return f"_{name}" if _DEVICE.fullmatch(name) else name
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """All that the readers of archives raise on a damaged one; a codec's own error where that codec was loaded."""
+    loaded = ((sys.modules.get(module), name) for module, name in _CODEC_ERRORS)
+    return (*_BROKEN, *(getattr(module, name) for module, name in loaded if module is not None))
 
 
 def _why(error: BaseException) -> str:

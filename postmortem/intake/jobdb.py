@@ -59,7 +59,7 @@ def read(path: Path, *, configs: bool = True) -> JobDatabase:
     try:
         with _opened(path) as database:
             return JobDatabase(name, tuple(_rows(database, configs=configs)))
-    except (OSError, sqlite3.Error, UnicodeError, ValueError):
+    except (OSError, sqlite3.Error, UnicodeError, ValueError, MemoryError):  # SQLite asks for what a damaged page says
         return JobDatabase(name, damaged=True)
     except PASSING:
         raise

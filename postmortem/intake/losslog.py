@@ -39,9 +39,10 @@ def skipped_steps(folder: Path) -> tuple[int, ...] | None:
                 shutil.copyfile(part, Path(copies) / part.name)
             with closing(sqlite3.connect(Path(copies) / NAME)) as database:
                 database.set_progress_handler(lambda: 1, MAX_INSTRUCTIONS)
+                database.text_factory = lambda raw: raw.decode("utf-8", "replace")
                 if database.execute(_IS_TABLE).fetchone() != (1,):
                     return None
                 rows = database.execute(_QUERY, (MAX_STEPS,)).fetchall()
         return tuple(row[0] for row in rows if isinstance(row[0], int))
-    except (OSError, sqlite3.Error):
+    except (OSError, sqlite3.Error, UnicodeError, ValueError, MemoryError):  # SQLite asks for what a damaged page says
         return None

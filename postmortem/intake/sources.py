@@ -337,7 +337,7 @@ def _read_head(stream: BinaryIO, source: str) -> bytes:
 
 
 def _require_text(head: bytes, source: str) -> None:
-    if not head.strip():
+    if not head.strip() and len(head) < decode.HEAD:
         raise IntakeError(
             f"{printable_name(source)}: empty; capture the run with `python run.py CONFIG 2>&1 | tee run.log`"
         )

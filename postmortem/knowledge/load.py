@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,30 @@ SECTIONS: dict[str, Any] = {
     "first_tries": FirstTry,
 }
 MAX_BYTES = 4_000_000
+MAX_EXPRESSION = 20_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")
-_BAR_GROUPS = frozenset({"n", "total", "elapsed", "postfix"})
+_DIGITS = "0123456789\u0663"  # and one for those of other scripts, which `\\d` takes too
+_CLOCK = _DIGITS + ":"
+_FRAME = {"path": None, "line": (_DIGITS, 9), "function": None}
+_GROUPS: dict[str, dict[str, tuple[str, int] | None]] = {
+    "bar_syntax": {
+        "n": (_DIGITS, 18),
+        "total": (_DIGITS, 18),
+        "elapsed": (_CLOCK, 24),
+        "postfix": None,
+        "remaining": None,
+        "rate": None,
+    },
+    "frame": _FRAME,
+    "frame_boxed": _FRAME,
+    "code_boxed": {"code": None},
+}
+"""By event the groups that an expression must always fill; of some, what may be in them, and how much at most."""
+_BY_ID = {"syntax.frame_boxed": "frame_boxed", "syntax.code_boxed": "code_boxed"}
+_FIELD_GROUPS: dict[str, dict[str, tuple[str, int] | None]] = {
+    "other_process": {"value": None, "unit": None},
+    "device": {"value": (_DIGITS, 1 << 20)},
+}
 
 
 class KnowledgeError(ValueError):
@@ -87,7 +110,10 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
     """
     folders = [home(), *([pack] if pack else [])]
     began = time.time()
-    files = [file for folder in folders for file in _listed(folder)]
+    files = _listed(home())
+    own = len(files)
+    if pack is not None:
+        files += _listed(pack)
     place = kept.home() if cache else None
     stamp = kept.Stamp(place, folders, files, began)
     known = stamp.key()
@@ -97,7 +123,7 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
     key = _key(files, contents)
     found = kept.read(place, key)
     if found is None:
-        found = _compile(files, contents, key)
+        found = _compile(files, contents, key, own)
         kept.write(place, key, found)
     stamp.write(key)
     return found
@@ -129,12 +155,13 @@ def history() -> History:
     return history_in(home())
 
 
-def _compile(files: Sequence[kept.File], contents: Sequence[bytes], key: str) -> Knowledge:
+def _compile(files: Sequence[kept.File], contents: Sequence[bytes], key: str, own: int = 0) -> Knowledge:
+    """The knowledge in `files`, of which the first `own` are the built-in ones; all others are strangers'."""
     from postmortem.knowledge import yaml_loader
 
     found: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
     texts: dict[str, dict[str, str]] = {}
-    for file, content in zip(files, contents):
+    for number, (file, content) in enumerate(zip(files, contents)):
         path = file.path
         try:
             value, lines, duplicates = yaml_loader.load(content.decode("utf-8"))
@@ -150,11 +177,13 @@ def _compile(files: Sequence[kept.File], contents: Sequence[bytes], key: str) ->
                 raise KnowledgeError(f"{path}:1: texts belong into text/<language>/")
             flatten(value, "", texts.setdefault(parts[1], {}))
         else:
-            _read_sections(path, value, lines, found)
+            _read_sections(path, value, lines, found, foreign=number >= own)
     return Knowledge(version=key, texts=texts, **{name: tuple(found[name].values()) for name in SECTIONS})
 
 
-def _read_sections(path: str, value: Any, lines: dict[str, int], found: dict[str, dict[str, Any]]) -> None:
+def _read_sections(
+    path: str, value: Any, lines: dict[str, int], found: dict[str, dict[str, Any]], *, foreign: bool
+) -> None:
     if not isinstance(value, dict):
         raise KnowledgeError(f"{path}:1: expected one of {', '.join(SECTIONS)} at the top")
     for section, entries in value.items():
@@ -171,6 +200,8 @@ def _read_sections(path: str, value: Any, lines: dict[str, int], found: dict[str
             if not _ID.fullmatch(ident):
                 raise KnowledgeError(f"{path}:{line}: an id may hold letters, digits, dots, dashes and underscores")
             _check_expressions(parsed, f"{path}:{line}: {ident}")
+            if foreign and found[section].get(ident) != parsed:
+                _check_safety(parsed, f"{path}:{line}: {ident}")
             if ident in here:
                 raise KnowledgeError(f"{path}:{line}: {ident} stands twice in this file")
             here.add(ident)
@@ -188,22 +219,86 @@ def _check_expressions(entry: Any, where: str) -> None:
         sources.update({f"word {index + 1}": text for index, text in enumerate(entry.words)})
     if isinstance(entry, Redaction):
         sources.update({name: text for name in ("parts", "tail") if (text := getattr(entry, name))})
+    # these become parts of others
+    part = isinstance(entry, KeptWords) or (isinstance(entry, Pattern) and entry.role in ("prefix", "bar"))
     for name, source in sources.items():
         try:
-            compiled: Any = re.compile(source)
-        except (re.error, OverflowError, RecursionError):
-            import regex
-
-            try:
-                compiled = regex.compile(source)
-            except regex.error as error:
-                raise KnowledgeError(f"{where}: {name} is not an expression: {error}") from None
+            compiled: Any = _compiled(source, part=part)
+        except ValueError as error:
+            raise KnowledgeError(f"{where}: {name} is not an expression: {error}") from None
         if name in getattr(entry, "fields", {}) and "value" not in compiled.groupindex:
             raise KnowledgeError(f"{where}: {name} has no group named value")
         if isinstance(entry, Redaction) and name == "regex" and "secret" not in compiled.groupindex:
             raise KnowledgeError(f"{where}: {name} has no group named secret")
-        if name == "regex" and _event(entry) == "bar_syntax" and not compiled.groupindex.keys() >= _BAR_GROUPS:
-            raise KnowledgeError(f"{where}: a bar needs the groups {', '.join(sorted(_BAR_GROUPS))}")
+        if name == "regex":
+            _check_groups(source, _GROUPS.get(_BY_ID.get(entry.id) or _event(entry) or "", {}), f"{where}: {name}")
+        elif name in getattr(entry, "fields", {}):
+            _check_groups(source, _FIELD_GROUPS.get(name, {"value": None}), f"{where}: {name}")
+
+
+def _compiled(source: str, *, part: bool) -> Any:
+    """The expression, which must compile as a `part` of another one too, if it becomes one. Raises ValueError."""
+    if len(source) > MAX_EXPRESSION:
+        raise ValueError(f"longer than {MAX_EXPRESSION} characters")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            made = re.compile(source)
+        except (re.error, OverflowError, RecursionError):
+            return _by_regex(source, part=part)
+        try:
+            re.compile(f"(?:{source})" if part else "")
+        except re.error as error:
+            raise ValueError(str(error)) from None
+        return made
+
+
+def _by_regex(source: str, *, part: bool) -> Any:
+    import regex
+
+    try:
+        regex.compile(f"(?:{source})" if part else "")
+        return regex.compile(source)
+    except (regex.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error) or type(error).__name__) from None
+
+
+def _check_groups(source: str, needed: Mapping[str, tuple[str, int] | None], where: str) -> None:
+    """What the scan reads out of a match must be in each match, and a number must be one."""
+    if not needed:
+        return
+    from postmortem.knowledge import safety
+
+    for name, may in needed.items():
+        allowed, widest = may if may is not None else ("", 0)
+        try:
+            found = safety.group(source, name, allowed)
+        except safety.Unjudged as error:
+            raise KnowledgeError(f"{where} cannot be read ({error}); use the syntax of Python's own re") from None
+        if found is None or not found.always:
+            raise KnowledgeError(f"{where} needs the groups {', '.join(needed)}, each filled in every match")
+        if may is not None and (not found.only or found.widest > widest):
+            raise KnowledgeError(f"{where}: group {name} may hold digits only, and no more than {widest}")
+
+
+def _check_safety(entry: Any, where: str) -> None:
+    """A stranger's expression must be fast on every line, wherever it is put."""
+    from postmortem.knowledge import safety
+
+    if isinstance(entry, Pattern):
+        uses, longest = [*safety.uses(entry)], safety.longest(entry)
+    elif isinstance(entry, Redaction):
+        uses = [(name, text, True) for name in ("regex", "parts", "tail") if (text := getattr(entry, name))]
+        longest = safety.LONGEST_SHOWN
+    elif isinstance(entry, KeptWords):
+        uses = [(f"word {index + 1}", text, False) for index, text in enumerate(entry.words)]
+        longest = safety.LONGEST_SHOWN
+    else:
+        return
+    for name, source, anywhere in uses:
+        told = safety.problem(source, anywhere=anywhere, longest=longest)
+        if told is not None:
+            raise KnowledgeError(f"{where}: {name} {told}")
 
 
 def _event(entry: Any) -> str | None:

@@ -30,6 +30,10 @@ class YamlProblem(ValueError):
         self.line = line
 
 
+_PLAIN = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in (*("str", "int", "float", "bool"), *("null", "timestamp", "merge", "value"))
+)
+"""What a word or a number may be; a `!!set` or `!!binary` of a config is no setting."""
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STANDARD = "tag:yaml.org,2002:"
 
@@ -216,7 +220,7 @@ class _Reader:
         if tag == f"{_STANDARD}str":
             return event.value
         line = event.start_mark.line + 1
-        if not tag.startswith(_STANDARD):
+        if tag not in _PLAIN:
             raise YamlProblem("tags are not accepted", line)
         if len(event.value) > MAX_DIGITS and tag in (f"{_STANDARD}int", f"{_STANDARD}float"):
             return event.value

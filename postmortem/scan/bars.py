@@ -40,7 +40,7 @@ _Rows = tuple[int, "Run", "range | Counts"]
 
 @lru_cache(maxsize=64)
 def seconds(clock: bytes) -> float:
-    """`MM:SS` or `HH:MM:SS` as seconds."""
+    """`MM:SS` or `HH:MM:SS` as seconds; of digits and colons in any other order, what they come to."""
     total = 0
     for part in clock.split(b":"):
         total = total * 60 + int(part or 0)

@@ -16,7 +16,8 @@ from postmortem.text import LogText
 MAX_OUTSIDE = 8
 """Lines of other output between rows, after which the box counts as ended."""
 MAX_PENDING = 1200
-_ROW = re.compile(r"\s*[│┃|] ?(.*?) ?[│┃|]?\s*$")
+_ROW = re.compile(r"\s*[│┃|] ?(.*)$")
+_RIGHT = "│┃|"
 _EDGE = re.compile(r"\s*[╰└+][─━-]+[╯┘+]?\s*$")
 _NUMBERED = re.compile(r"(?:[❱>] ?)? {0,8}\d{1,9}(?: |$)")
 _GUIDES = re.compile(r"^(?:[│┃|]? +)*[│┃|]? *")
@@ -57,6 +58,7 @@ class BoxReader:
             return None
         self._outside = 0
         row = found[1].rstrip()
+        row = row[:-1].rstrip() if row[-1:] in _RIGHT else row
         marked = self._code.match(row) if self._code else None
         if marked is not None:
             self._path = ""

@@ -48,11 +48,11 @@ def _read(groups: Mapping[str, Any], printed: str) -> Stamp | None:
             return None
         clock = _clock(groups["time"], groups.get("half"))
         day, kind = _day(groups)
-    except ValueError:
-        return None  # an impossible number is no time
-    zone = groups.get("zone")
-    if kind == "local" and zone:
-        kind, clock = "utc", clock - _offset(zone)
+        zone = groups.get("zone")
+        if kind == "local" and zone:
+            kind, clock = "utc", clock - _offset(zone)
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError):
+        return None  # an impossible number is no time, and a pack may read what is none
     return Stamp(day * _DAY + clock, kind, LogText(printed))
 
 

@@ -91,6 +91,9 @@ class Lexicon:
         for index, item in enumerate(self._bar_syntax):
             parts.append(re.sub(r"\(\?P<(\w+)>", rf"(?P<\g<1>_{index}>", item.pattern.regex))
             names.append(tuple(f"{name}_{index}" for name in BAR_PARTS))
+        if not parts:  # a pack may have put something else in their place
+            parts.append("".join(f"(?P<{name}_0>(?!))" for name in BAR_PARTS))
+            names.append(tuple(f"{name}_0" for name in BAR_PARTS))
         return re.compile("|".join(parts).encode()), tuple(names)
 
     def peel_prefix(self, text: str) -> str:

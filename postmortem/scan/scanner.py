@@ -320,19 +320,24 @@ class Scanner:
 
     def _append(self, item: Item) -> None:
         if isinstance(item, Event) and item.event in _STARTS:
+            # a config that is still open never closes: it belongs to what comes before this
+            self._end_dump()
             self._items.start()
             self._bars.start()
             self._job = item.groups["name"].reveal() if "name" in item.groups else self._job
         if self._items.append(item):
             self._wrapped = self._unfinished = None
 
-    def _finish(self) -> None:
-        for reader in self._tracebacks.values():
-            self._flush_traceback(reader.end())
+    def _end_dump(self) -> None:
         if self._dump.open:
             self._dump.abandon()
             if self._dump.ready is not None:
                 self._add(self._dump.take())
+
+    def _finish(self) -> None:
+        for reader in self._tracebacks.values():
+            self._flush_traceback(reader.end())
+        self._end_dump()
         self._bars.end()
         self._items.put_back()
 

@@ -14,6 +14,7 @@ from postmortem.model import Place
 from postmortem.report.redact.shapes import KeptLists, Shape
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
+from postmortem.selftest import growth
 from postmortem.text import strip_escapes
 
 _PLACE = re.compile(r"\{([\w.]+)\}")
@@ -26,6 +27,7 @@ def problems(knowledge: Knowledge) -> list[str]:
         *_compile(knowledge),
         *_redactions(knowledge),
         *_examples(knowledge),
+        *growth.problems(knowledge),
         *_conditions(knowledge),
         *_sources(knowledge),
         *_seen(knowledge),

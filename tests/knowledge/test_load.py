@@ -154,7 +154,7 @@ def test_yaml_knows_its_lines() -> None:
         ("patterns: [{id: 'a b', role: oom, regex: x, TAIL}]", "an id may hold"),
         ("patterns: [{id: a, role: oom, regex: '(', TAIL}]", "not an expression"),
         ("patterns: [{id: a, role: oom, regex: x, fields: {free: 'y'}, TAIL}]", "no group named value"),
-        ("patterns: [{id: a, role: bar, regex: x, sets: {event: bar_syntax}, TAIL}]", "a bar needs the groups"),
+        ("patterns: [{id: a, role: bar, regex: x, sets: {event: bar_syntax}, TAIL}]", "needs the groups"),
         ("redactions: [{id: a, regex: '[', label: x, TAIL}]", "not an expression"),
         ("redactions: [{id: a, regex: 'x', label: x, TAIL}]", "no group named secret"),
     ],
