@@ -86,3 +86,12 @@ def test_a_message_pasted_behind_another_line_is_shown_from_its_own_start(run: A
     assert [item.text.reveal()[:19] for item in evidence] == [OOM[:19]]
     kept = run(f"torch.OutOfMemoryError: {OOM}\n").diagnosis.evidence
     assert kept[0].text.reveal().startswith("torch.OutOfMemoryError: ")
+
+
+@pytest.mark.parametrize(
+    "end", ["torch.OutOfMemoryError: CUDA out of mem", "torch.cuda.OutOfMemoryError: ", "torch.OutOfMemoryError"]
+)
+def test_an_error_whose_message_is_cut_off_is_what_its_name_says(run: Analyse, end: str) -> None:
+    trace = '\nTraceback (most recent call last):\n  File "/opt/ai-toolkit/run.py", line 120, in main\n    job.run()\n'
+    analysis = run(head(config()) + training(400, [], until=30) + trace + end)
+    assert (analysis.diagnosis.kind, analysis.diagnosis.outcome) == ("gpu_oom", "failed")
