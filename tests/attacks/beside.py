@@ -188,9 +188,7 @@ ATTACKS = [
         b'{"/a.jpg": [0, -1, "x"], "/b.jpg": ["512", null, 1], "/c.jpg": [1e999, 1, 1], "/d.jpg": [true, true, 1]}',
     ),
     dataset("a side without an end", b'{"/a.jpg": [' + b"9" * 4_000 + b", 512, 1]}"),
-    dataset(
-        "a side of more digits than Python reads", b'{"/a.jpg": [' + b"9" * 5_000 + b", 512, 1]}", 3, tells="damaged"
-    ),
+    dataset("a side of more digits than Python reads", b'{"/a.jpg": [' + b"9" * 5_000 + b", 512, 1]}"),
     dataset("20,000 files", ("{" + ", ".join(f'"/{n}.jpg": [{n}, 512, "x"]' for n in range(1, 20_000)) + "}").encode()),
     dataset("names with escapes", '{"/\\u001b[2J\\ud800.jpg": [512, 768, "x"]}'),
     dataset("nothing at all", b"x", 3, file="nothing.txt"),

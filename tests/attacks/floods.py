@@ -18,7 +18,7 @@ ATTACKS = [
     log("the error before a megabyte on its line", HEAD + "Error running job: " + SIZES + "x" * MEGABYTE, 1, says=GPU),
     log("blanks between the words of the error", HEAD + SIZES.replace(" ", " " * 900) + "\n", 0),
     log("blanks behind each line", DIED.replace("\n", " " * 3000 + "\n"), 1, says=GPU),
-    log("blanks before each line", DIED.replace("\n", "\n" + " " * 3000), 0),
+    log("blanks before each line", DIED.replace("\n", "\n" + " " * 3000), 1, says=GPU),
     log("a megabyte of percent signs", "%" * MEGABYTE + "\n" + DIED, 1, says=GPU),
     log("half of a bar a million times", DIED + "50%|" * 200_000, 1, says=GPU),
     log("brackets and no end", DIED + "[00:00<" * 100_000, 1, says=GPU),

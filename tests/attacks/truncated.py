@@ -38,8 +38,8 @@ BEHIND = {
     "in a carriage return": "\r",
     "in a letter": "\ud55c",
 }
-
-
+KNOWN = ("behind the error's name", "in the error's first words", "in its first size", "in its unit", "in its capacity")
+"""Where enough of the error stands to know it."""
 DEEP = HEAD + training(400, [], until=20) + "\n"
 
 
@@ -55,7 +55,7 @@ ATTACKS = [
         log(
             f"ends {name}",
             DEEP.encode() + text.encode()[: None if name != "in a letter" else 2],
-            1 if name in ("in its first size", "in its unit", "in its capacity") else 0,
+            1 if name in KNOWN else 0,
         )
         for name, text in BEHIND.items()
         if name not in ("behind a banner of a skip",)
