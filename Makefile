@@ -71,7 +71,7 @@ fleet: $(VENV)/.ready
 	@mkdir -p build
 	$(BIN)/python benchmarks/fleet.py build/corpus
 
-# every ratio against its target (docs/performance.md), a quarter of an hour: make bench BENCH='--quick --rows marginal'
+# every ratio against its target (docs/performance.md): make bench BENCH='--quick --rows marginal'
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/bench.py $(BENCH)
 

@@ -170,6 +170,7 @@ def _done(
     from postmortem.fleet.find import find
     from postmortem.fleet.run import done_of
     from postmortem.intake import IntakeError
+    from postmortem.knowledge.kept import home
     from postmortem.scan import Lexicon
 
     try:
@@ -183,7 +184,7 @@ def _done(
             from postmortem.cli import batch_cluster
 
             engine = held.enter_context(batch_cluster.connected(scheduler, base, pack, folders)).rows
-        store = cache.Cache(base.version, cache.home() if use_cache else None)
+        store = cache.Cache(base.version, home() if use_cache else None)
         progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None

@@ -78,11 +78,11 @@ def watch(
         raise Failure(f"{printable(str(db))}: not a file; give the UI's aitk_db.db")
     since_s = common.since(since)
     with Stop() as stop:
-        from postmortem.fleet.cache import home
         from postmortem.fleet.watch.hook import Hooks
         from postmortem.fleet.watch.memory import Memory
         from postmortem.fleet.watch.state import Pace
         from postmortem.fleet.watch.watcher import Setup, Watcher, World
+        from postmortem.knowledge.kept import home
         from postmortem.report.texts import Texts
         from postmortem.scan import Lexicon
 

@@ -33,18 +33,6 @@ CREATE TABLE IF NOT EXISTS seen (path TEXT PRIMARY KEY, signature TEXT NOT NULL,
 """
 
 
-def home() -> Path | None:
-    """The folder of the cache; None where the machine has no place for one."""
-    if os.environ.get("POSTMORTEM_NO_CACHE"):
-        return None
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    try:
-        folder = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
-    except RuntimeError:
-        return None
-    return folder / "postmortem"
-
-
 class Cache:
     """The rows known for one version of the tool and its patterns."""
 
