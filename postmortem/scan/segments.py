@@ -24,7 +24,7 @@ MAX_TEXT = 16 * 1024
 """Longest text segment that is read, in bytes; the rest of a longer one is passed over."""
 MAX_READ = 2 * MAX_TEXT
 """Longest segment that is searched for bars, in bytes."""
-BULK_FROM = 3 << 20
+BULK_FROM = 3 << 19
 """Bytes of a log from which on bars are taken together: what does that takes as long to load as this does to read."""
 
 FEED, RETURN = 10, 13

@@ -371,3 +371,24 @@ def test_the_help_lists_what_the_command_says_of_itself(name: str) -> None:
     else:
         assert callable(getattr(module, name))
     assert len(COMMANDS[name]) <= 60
+
+
+def test_threads_of_linear_algebra_are_left_out_of_workers_but_not_out_of_what_a_hook_starts() -> None:
+    asks = [sys.executable, "-c", "import os; print(os.environ.get('OPENBLAS_NUM_THREADS'))"]
+    code = f"""
+import os, subprocess
+from postmortem.cli.main import _start_no_threads
+_start_no_threads()
+subprocess.run({asks!r}, check=True)
+subprocess.run({asks!r}, check=True, env={{**os.environ}})
+"""
+
+    def told(**more: str) -> list[str]:
+        bare = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+        run = subprocess.run(
+            [sys.executable, "-c", code], env={**bare, **more}, capture_output=True, text=True, check=True
+        )
+        return run.stdout.split()
+
+    assert told() == ["1", "None"]
+    assert told(OPENBLAS_NUM_THREADS="6") == ["6", "6"]
