@@ -105,14 +105,18 @@ class Tables:
         at, count = len(row), _MANY
         while True:
             begins, ends = _rows(codes, at, count * (len(row) + 2), feeds)
-            table, good = _without_guess(codes, begins, ends, len(lead), len(tail))
-            good = min(good, _first(np.any(np.subtract(table, form.base) > form.span, axis=1)))
+            found = len(begins)
+            good = _fitting(begins, ends, len(together))
+            table = _outside(codes, begins[:good], ends[:good], len(lead), len(tail))
+            good = _first(np.any(np.subtract(table, form.base) > form.span, axis=1))
+            if not _all_guess(codes, begins[:good], ends[:good], lead, tail):
+                good = _guessing(codes, begins[:good], ends[:good], len(lead), len(tail))
             if good:
                 parts.append(table[:good])
                 starts.append(begins[:good])
                 stops.append(ends[:good])
                 at = int(ends[good - 1])
-            if good < len(begins) or good < count // 2:
+            if good < found or good < count // 2:
                 break
             count *= 8
         rows = sum(map(len, parts))
@@ -188,19 +192,53 @@ def _rows(codes: Bytes, at: int, size: int, feeds: int) -> tuple[Counts, Counts]
     return cuts[:-1], cuts[1:]
 
 
-def _without_guess(codes: Bytes, begins: Counts, ends: Counts, lead: int, tail: int) -> tuple[Bytes, int]:
-    """The rows without what stands between their first `lead` and last `tail` bytes, and how many of them are sound.
+def _fitting(begins: Counts, ends: Counts, outside: int) -> int:
+    """How many of the rows leave room for two guesses and a comma, and no more, beside the bytes `outside` them."""
+    middle = ends - begins - outside
+    return _first((middle < 3) | (middle > 2 * _GUESS + 1))
 
-    In a sound one there stand two guesses with a comma between them, as the bar's syntax has it.
+
+def _outside(codes: Bytes, begins: Counts, ends: Counts, lead: int, tail: int) -> Bytes:
+    """The rows without what stands between their first `lead` and last `tail` bytes."""
+    if not len(begins):
+        return np.empty((0, lead + tail), np.uint8)
+    return np.concatenate((_cut_out(codes, begins, lead), _cut_out(codes, ends - tail, tail)), axis=1)
+
+
+def _all_guess(codes: Bytes, begins: Counts, ends: Counts, lead: bytes, tail: bytes) -> bool:
+    """Whether in all rows two guesses with a comma between them, as the bar's syntax has it, stand between the first
+    and the last bytes, which are `lead` and `tail` but for what differs in a table.
+
+    Told by counts over all their bytes: what stands outside is known, and so how often it has the signs asked for.
     """
+    rows = len(begins)
+    if not rows:
+        return True
+    outside = lead + tail
+    part = codes[begins[0] : ends[-1]]
+    odd = len(outside) - sum(LOW <= code <= HIGH for code in outside)
+    if np.count_nonzero(np.subtract(part, LOW) > HIGH - LOW) != odd * rows:
+        return False
+    if np.count_nonzero(part == ENDS[1]) != outside.count(ENDS[1]) * rows:
+        return False
+    commas = np.flatnonzero(part == ENDS[0]) + begins[0]
+    each = outside.count(ENDS[0]) + 1
+    if len(commas) != each * rows:
+        return False
+    commas = commas.reshape(rows, each)
+    if (commas[:, 0] < begins).any() or (commas[:, -1] >= ends).any():
+        return False
+    comma = commas[:, lead.count(ENDS[0])]
+    before, behind = comma - begins - len(lead), ends - comma - (1 + len(tail))
+    return bool(before.min() > 0 and before.max() <= _GUESS and behind.min() > 0 and behind.max() <= _GUESS)
+
+
+def _guessing(codes: Bytes, begins: Counts, ends: Counts, lead: int, tail: int) -> int:
+    """How many rows have such guesses there before the first that has not."""
     middle = ends - begins - lead - tail
-    good = _first((middle < 3) | (middle > 2 * _GUESS + 1))
-    begins, ends, middle = begins[:good], ends[:good], middle[:good]
-    if not good:
-        return np.empty((0, lead + tail), np.uint8), 0
-    widest = int(middle.max())
-    if int(ends[0]) < tail + widest:
-        return np.empty((0, lead + tail), np.uint8), 0
+    widest = int(middle.max()) if len(middle) else 0
+    if not widest or int(ends[0]) < tail + widest:
+        return 0
     guess = _cut_out(codes, ends - (tail + widest), widest)
     outside = np.arange(widest) < (widest - middle)[:, None]
     comma = guess == ENDS[0]
@@ -211,9 +249,7 @@ def _without_guess(codes: Bytes, begins: Counts, ends: Counts, lead: int, tail: 
     bad |= guess == ENDS[1]
     bad[outside] = False
     sizes = (where < 1) | (where > _GUESS) | (behind < 1) | (behind > _GUESS)
-    wrong = bad.any(axis=1) | (np.count_nonzero(comma, axis=1) != 1) | sizes
-    together = np.concatenate((_cut_out(codes, begins, lead), _cut_out(codes, ends - tail, tail)), axis=1)
-    return together, _first(wrong)
+    return _first(bad.any(axis=1) | (np.count_nonzero(comma, axis=1) != 1) | sizes)
 
 
 def _cut_out(codes: Bytes, starts: Counts, width: int) -> Bytes:
