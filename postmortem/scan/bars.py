@@ -178,8 +178,9 @@ class Fold:
             doubles = 2 * stride * _DENSE
             until = min(end, doubles) if doubles > self._life else end
             due = range(self._life + -self._life % stride, until, stride)[: MAX_SAMPLES - len(self._samples)]
-            rows = told.rows[due.start - start : due.stop - start : stride]
-            self._samples += zip(due, *run.columns(rows), strict=True)
+            if due:
+                rows = told.rows[due.start - start : due.stop - start : stride]
+                self._samples += zip(due, *run.columns(rows), strict=True)
             self._life = until
             if len(self._samples) >= MAX_SAMPLES:
                 self._life = due[-1]

@@ -45,6 +45,8 @@ class Form:
             span[first:last] = bytes([HIGH - LOW]) * (last - first)
         self.ends = [(code, row.count(code)) for code in ENDS]
         """How often what would end a free column stands in a row."""
+        self.odd = len(row) - sum(LOW <= code <= HIGH for code in row)
+        """How many bytes of a row could not stand in a free column."""
         self.base = np.frombuffer(base, np.uint8)
         self.span = np.frombuffer(span, np.uint8)
 

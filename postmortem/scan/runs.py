@@ -128,22 +128,22 @@ class Run:
         before was the second of a pair; else it is None.
         """
         part = slice(first + 1, last + 1)
-        n, before = self._counts[part], self._counts[first:last]
+        n, steps = self._counts[part], self._steps[first:last]
         changed = self._changed(self._form.postfix)[first:last]
         rows: range | Counts = range(first, last)
         if twin is not None:
-            same = (n == before) & ~changed & ~self._changed(self._form.elapsed)[first:last]
+            same = (steps == 0) & ~changed & ~self._changed(self._form.elapsed)[first:last]
             twins = _second(same, twin)
             twin = bool(twins[-1])
             own = np.flatnonzero(~twins)
-            n, before, changed = n[own], before[own], changed[own]
+            n, steps, changed = n[own], steps[own], changed[own]
             rows = own + first
         if not len(n):
             return Told(rows, (), proven, bool(twin))
-        rises = n > before
+        rises = steps > 0
         said = self._form.postfix[0] < self._form.postfix[1]
         proves = changed | ~rises if said else changed
-        return Told(rows, *_left(n, before, rises, proves, proven), bool(twin))
+        return Told(rows, *_left(n, steps, rises, proves, proven), bool(twin))
 
     def _part(self, row: int, part: tuple[int, int]) -> bytes:
         start = self._at + row * self._form.width
@@ -169,8 +169,14 @@ class Run:
 
     @cached_property
     def _falls(self) -> list[int]:
-        falls: list[int] = np.flatnonzero(self._counts[1:] < self._counts[:-1]).tolist()
+        falls: list[int] = np.flatnonzero(self._steps < 0).tolist()
         return falls
+
+    @cached_property
+    def _steps(self) -> Counts:
+        """How much more each row counts than the row before it."""
+        steps: Counts = self._counts[1:] - self._counts[:-1]
+        return steps
 
     def _changed(self, part: tuple[int, int]) -> Flags:
         """Whether a part differs in a row from the row before it."""
@@ -202,13 +208,22 @@ def _merged(starts: Counts, ends: Counts) -> list[tuple[int, int]]:
     return list(zip(first, last, strict=True))
 
 
-def _left(n: Counts, before: Counts, rises: Flags, proves: Flags, proven: int) -> tuple[list[tuple[int, int]], int]:
-    """The counts that rows leave unproven, and the last one that they or the rows before them prove."""
+def _left(n: Counts, steps: Counts, rises: Flags, proves: Flags, proven: int) -> tuple[list[tuple[int, int]], int]:
+    """The counts that rows leave unproven, and the last one that they or the rows before them prove.
+
+    `steps` is how much more each row counts than the row before it.
+    """
+    before = n - steps
+    told = proves[:-1] | ~rises[1:]
+    if steps.max() <= 1 and told.all() and (proven >= before[0] or not rises[0]):
+        # as it mostly is: each count is proven by the row before the next
+        last = len(n) - 1 - int(proves[::-1].argmax())
+        return [], max(proven, int(n[last])) if proves[last] else proven
     reached = np.maximum.accumulate(np.where(proves, n, -1))
     known = np.empty_like(reached)
     known[0] = proven
     np.maximum(reached[:-1], proven, out=known[1:])
     bare = known < before
-    where = np.flatnonzero(rises & (bare | (before + 1 < n)))
+    where = np.flatnonzero(rises & (bare | (steps > 1)))
     left = _merged(before[where] + ~bare[where], n[where]) if len(where) else []
     return left, max(proven, int(reached[-1]))

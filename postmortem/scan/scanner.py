@@ -78,8 +78,8 @@ class Scanner:
         if breaks is not None:
             self._block(list(cutter.broken(whole, breaks)))
         for block in _blocks(rest):
-            self._block(list(cutter.feed(block)))
-        unfinished = list(cutter.finish())
+            self._block(cutter.feed(block))
+        unfinished = cutter.finish()
         if unfinished and isinstance(unfinished[-1], Region):
             end = unfinished[-1].last()
             self._cut_off = end.offset if end is not None else -1

@@ -142,29 +142,29 @@ class Cutter:
         """Physical lines so far; a last line without a line feed counts."""
         return self._line - (1 if self._ended_with_newline else 0)
 
-    def feed(self, chunk: bytes) -> Iterator[Piece]:
+    def feed(self, chunk: bytes) -> list[Piece]:
         """The segments that `chunk` completes."""
         self.bytes += len(chunk)
         if not chunk:
-            return
+            return []
         self._ended_with_newline = chunk.endswith(b"\n")
         # a carriage return belongs to what it introduces: whether a bar was redrawn must not depend on the cut
         returned = chunk.rfind(b"\r")
         end = max(chunk.rfind(b"\n") + 1, returned)
         if end == 0 and not (returned == 0 and self._rest):
             self._keep(chunk)
-            return
+            return []
         block = bytes(self._rest) + chunk[:end] if self._rest else chunk[:end]
         self._rest = bytearray()
-        yield from self._cut(block)
+        pieces = self._cut(block)
         self._keep(chunk[end:])
+        return pieces
 
-    def finish(self) -> Iterator[Piece]:
+    def finish(self) -> list[Piece]:
         """The last segment, which no line feed closed."""
-        if self._rest:
-            block = bytes(self._rest)
-            self._rest = bytearray()
-            yield from self._cut(block)
+        block = bytes(self._rest)
+        self._rest = bytearray()
+        return self._cut(block) if block else []
 
     def broken(self, data: bytes, breaks: Breaks) -> Iterator[Piece]:
         """The segments of a whole text that a console broke; lines are those of the text as it is."""
@@ -186,20 +186,22 @@ class Cutter:
         self._lost += max(0, len(piece) - room)
         self._rest += piece[:room]
 
-    def _cut(self, block: bytes) -> Iterator[Piece]:
+    def _cut(self, block: bytes) -> list[Piece]:
         at = 0
+        pieces: list[Piece] = []
         if self._lost:
             # the first segment was longer than is ever read: its tail is gone, and counted in the offsets
             found = _CUT.search(block, 1)
             at = found.start() if found else len(block)
             counted = self.cut_long + 1
-            yield from self._pieces(block[:at], 0, self._line, self._offset, bulk=False)
+            pieces += self._pieces(block[:at], 0, self._line, self._offset, bulk=False)
             self.cut_long = counted
             self._offset += self._lost
             self._lost = 0
-        yield from self._pieces(block, at, self._line, self._offset, bulk=self.bytes >= self._bulk_from)
+        pieces += self._pieces(block, at, self._line, self._offset, bulk=self.bytes >= self._bulk_from)
         self._line += block.count(b"\n", at)
         self._offset += len(block)
+        return pieces
 
     def _pieces(self, block: bytes, at: int, line: int, base: int, *, bulk: bool) -> Iterator[Piece]:
         """The bars and texts from byte `at` of `block` on; the block is byte `base` of the whole, `at` is in `line`."""

@@ -109,7 +109,7 @@ class Tables:
             good = _fitting(begins, ends, len(together))
             table = _outside(codes, begins[:good], ends[:good], len(lead), len(tail))
             good = _first(np.any(np.subtract(table, form.base) > form.span, axis=1))
-            if not _all_guess(codes, begins[:good], ends[:good], lead, tail):
+            if not _all_guess(codes, begins[:good], ends[:good], lead, tail, form.odd):
                 good = _guessing(codes, begins[:good], ends[:good], len(lead), len(tail))
             if good:
                 parts.append(table[:good])
@@ -205,18 +205,18 @@ def _outside(codes: Bytes, begins: Counts, ends: Counts, lead: int, tail: int) -
     return np.concatenate((_cut_out(codes, begins, lead), _cut_out(codes, ends - tail, tail)), axis=1)
 
 
-def _all_guess(codes: Bytes, begins: Counts, ends: Counts, lead: bytes, tail: bytes) -> bool:
+def _all_guess(codes: Bytes, begins: Counts, ends: Counts, lead: bytes, tail: bytes, odd: int) -> bool:
     """Whether in all rows two guesses with a comma between them, as the bar's syntax has it, stand between the first
     and the last bytes, which are `lead` and `tail` but for what differs in a table.
 
-    Told by counts over all their bytes: what stands outside is known, and so how often it has the signs asked for.
+    Told by counts over all their bytes: what stands outside is known, and so how often it has the signs asked for, and
+    that `odd` bytes of it may not stand in a guess.
     """
     rows = len(begins)
     if not rows:
         return True
     outside = lead + tail
     part = codes[begins[0] : ends[-1]]
-    odd = len(outside) - sum(LOW <= code <= HIGH for code in outside)
     if np.count_nonzero(np.subtract(part, LOW) > HIGH - LOW) != odd * rows:
         return False
     if np.count_nonzero(part == ENDS[1]) != outside.count(ENDS[1]) * rows:
