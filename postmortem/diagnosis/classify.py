@@ -55,6 +55,10 @@ def classify(phase: str, attempt: Attempt, facts: Mapping[str, Any], *, gpu: boo
         return Classified("early_step", not attempt.trained)
     if not gpu:
         return Classified("steady_training", True)
+    enough = PROVEN_STEPS if facts.get("job.shapes") == 1 else 1
+    if not died and attempt.end.outcome != "completed_with_skips" and attempt.good_steps < enough:
+        # the log ends, or the user ended the run, before a step (of its only shape: enough steps) succeeded
+        return Classified("early_step", True)
     return _training(attempt, facts, died=died)
 
 

@@ -130,6 +130,7 @@ def _facts(
             "failure.step": cause.step,
             "failure.call": attempt.end_frame.code.reveal() if attempt.end_frame else None,
             "failure.inner_call": _inner_call(attempt),
+            "failure.functions": _functions(attempt),
             "run.trainer": trainer,
             "run.outcome": attempt.end.outcome,
             "run.good_steps": attempt.good_steps,
@@ -152,6 +153,12 @@ def _inner_call(attempt: Attempt) -> str | None:
     """The code line of the innermost frame, whoever's it is."""
     traceback = attempt.end.traceback
     return traceback.frames[-1].code.reveal() or None if traceback and traceback.frames else None
+
+
+def _functions(attempt: Attempt) -> str | None:
+    """The functions that the failing call stood in, outermost first, in one text; None without a traceback."""
+    traceback = attempt.end.traceback
+    return " ".join(frame.function for frame in traceback.frames) if traceback and traceback.frames else None
 
 
 def _backend(signature: str | None) -> str | None:

@@ -234,7 +234,7 @@ class Scanner:
                 if event.event == "traceback_boxed":
                     self._box.begin()
             elif event.event in ("frame", "frame_boxed"):
-                self._traceback.frame(event)
+                self._traceback.frame(event, flat=not self._lexicon.peel_prefix(text)[:1].isspace())
                 self._expect_code(event.event == "frame")
             elif event.event == "code_boxed":
                 self._traceback.code(CODE_INDENT + event.groups["code"].reveal().strip(" │┃|"))

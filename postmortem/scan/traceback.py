@@ -8,6 +8,10 @@ from postmortem.model import Event, Frame, Place, Traceback
 from postmortem.text import LogText
 
 MAX_FRAMES = 400
+_NO_CODE = re.compile(
+    r'File "|Traceback |(?:[A-Za-z_]\w{0,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|Exit|Warning)\b|[~^]+\s*$'
+)
+"""What may follow a frame instead of its code where a logger took the indentation away."""
 _TWICE = re.compile(r"(?:(?P<module>[\w.]{1,100})(?P=module)\.\.)?(?P<name>[A-Za-z]\w{1,80})(?P=name): : ")
 
 
@@ -33,6 +37,7 @@ class TracebackReader:
         self._start: Place | None = None
         self._doubled = False
         self._repeated = False
+        self._flat = False
         self.want_code = False
         """Whether the line before was a frame, whose code comes next."""
 
@@ -52,8 +57,10 @@ class TracebackReader:
         self._start = place
         return done
 
-    def frame(self, event: Event) -> None:
-        """One frame line. A doubled line (AI Toolkit's `--log` once wrote stderr twice) counts once."""
+    def frame(self, event: Event, *, flat: bool = False) -> None:
+        """One frame line, `flat` if it is not indented. A doubled line (AI Toolkit's `--log` once wrote stderr twice)
+        counts once."""
+        self._flat = flat
         path = event.groups["path"]
         function = event.groups["function"].reveal()
         number = int(event.groups["line"].reveal())
@@ -73,8 +80,8 @@ class TracebackReader:
             self._frames.append(Frame(event.place, path, function, LogText(""), number))
 
     def code(self, text: str) -> bool:
-        """The line after a frame; True if it is that frame's code (deeper indented than a frame line)."""
-        if not self._frames or not text.startswith("    "):
+        """The line after a frame; True if it is that frame's code: deeper indented than a frame line, if those are."""
+        if not self._frames or not (text.startswith("    ") or (self._flat and not _NO_CODE.match(text))):
             return False
         code = text.strip()
         half = len(code) // 2

@@ -84,6 +84,8 @@ def place(
     excerpt = rewritten or spans[0].first_n > start_step or 2 * draws < passed + 1
     # a bar that lags by one is drawn again at its first count once that step is over, with or without a postfix
     counts_completed = excerpt or not (last.start_said > 1 or last.start_blank > 1)
+    if excerpt and not rewritten and 2 * draws >= passed + 1:
+        counts_completed = not _lags_at_saves(items, name)
     offset = 0 if counts_completed else 1
     # with no step lost, a bar that counts the step at work as done would have been drawn twice at its first count
     plain = not excerpt and not banners and last.start_proofs == 1 and passed >= SURE and not last.unproven
@@ -112,6 +114,23 @@ def place(
     if died and stalled is not None:
         death = stalled
     return found(placed, confirmed=False, buffered=_lumped(items, name))
+
+
+def _lags_at_saves(items: Sequence[Item], name: str | None) -> bool:
+    """Whether a save was announced while the bar, drawn at the end of that step, still stood one count before it.
+
+    A bar that counts completed steps stands at the step's own number then, and held-back lines come later still.
+    """
+    count: int | None = None
+    seen: set[bool] = set()
+    for item in items:
+        if isinstance(item, BarSpan) and is_main(item, name):
+            count = item.last_n
+        elif isinstance(item, Event) and item.event == "saving" and count is not None:
+            step = item.groups.get("step")
+            if step is not None and step.reveal().isdecimal():
+                seen.add(int(step.reveal()[:12]) == count + 1)
+    return seen == {True}
 
 
 def _skips(last: BarSpan, counts: Sequence[int]) -> bool:

@@ -38,6 +38,19 @@ def test_one_shape_only(run: Analyse) -> None:
     assert class_of(run(one + training(100, {30, 60}) + finished())) == "steady_training"
 
 
+def test_a_log_that_ends_before_its_only_shape_succeeded(run: Analyse) -> None:
+    one = head(config(datasets__resolution=[1024])) + buckets({"1024x1024": 30})
+    assert class_of(run(one + training(400, {0, 1, 2}, until=3))) == "early_step"
+    assert class_of(run(one + training(400, {4, 5}, until=6))) == "early_step"
+    assert class_of(run(one + training(400, {40, 41}, until=42))) == "steady_training"
+
+
+def test_a_log_that_ends_with_several_shapes(run: Analyse) -> None:
+    """With no step done nothing is proven; with some, the batch that failed can be one of the large ones."""
+    assert class_of(run(head(config()) + TABLE + training(400, {0, 1}, until=2))) == "early_step"
+    assert class_of(run(head(config()) + TABLE + training(400, {5}, until=9))) == "bucket_spike"
+
+
 def test_accumulated_batches_meet_the_bucket_more_often(run: Analyse) -> None:
     skipped = set(range(2, 100, 3))
     assert class_of(run(head(config()) + TABLE + training(100, skipped) + finished())) == "bucket_spike"

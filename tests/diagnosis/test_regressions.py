@@ -62,6 +62,23 @@ def test_a_torch_release_that_cannot_be_is_left_out(knowledge: Knowledge, histor
     assert standing(knowledge, history, other, None, None) == {}
 
 
+def test_a_decode_in_one_piece_needs_a_decode(knowledge: Knowledge, history: History) -> None:
+    """A preview that fails before its picture is decoded is not what the tiles mended."""
+    facts = {
+        "failure.kind": "gpu_oom",
+        "failure.class": "sampling",
+        "run.trainer": "ai-toolkit",
+        "run.arch": "qwen_image",
+        "model.low_vram": True,
+    }
+    dated = between(history, "2026-01-15", "2026-02-15")
+    decoding = {**facts, "failure.functions": "run sample generate_images __call__ decode forward"}
+    assert standing(knowledge, history, decoding, dated) == {"preview_untiled": True}
+    denoising = {**facts, "failure.functions": "run sample generate_images __call__ forward"}
+    assert standing(knowledge, history, denoising, dated) == {}
+    assert standing(knowledge, history, facts, dated) == {}
+
+
 def test_the_sure_one_comes_first(knowledge: Knowledge, history: History) -> None:
     facts = {**PINNED, **OFFLOAD, "failure.phase": "quantize"}
     found = fitting(facts, between(history, "2026-06-20", "2026-12-01"), None, knowledge, history)

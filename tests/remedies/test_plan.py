@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.intake import open_path
-from postmortem.knowledge.schema import Change
+from postmortem.knowledge.schema import Change, Knowledge
 from postmortem.model import JobConfig, Value
 from postmortem.pipeline import Source, analyse
+from postmortem.remedies import plan
 from postmortem.remedies.changes import work_out
 from postmortem.scan import Lexicon
 from tests.conftest import Analyse
@@ -31,6 +33,18 @@ def test_checkpointing_off_comes_first_and_says_to_change_nothing_else(run: Anal
     first = analysis.suggestions[0]
     assert first.id == "enable_gradient_checkpointing"
     assert [(c.path, c.before, c.after) for c in first.changes] == [("train.gradient_checkpointing", False, True)]
+
+
+def test_checkpointing_off_comes_before_a_version_with_a_known_fault(run: Analyse, knowledge: Knowledge) -> None:
+    def ids(*, checkpointing: bool) -> list[str]:
+        job = config(train__gradient_checkpointing=checkpointing, model__layer_offloading=True)
+        analysis = run(head(job) + training(400, {0, 1, 2, 3}))
+        known = {"regression.standing": "inside", "regression.id": "offload_float8_stays"}
+        diagnosis = msgspec.structs.replace(analysis.diagnosis, facts={**analysis.diagnosis.facts, **known})
+        return [item.id for item in plan(diagnosis, analysis.config, knowledge).suggestions]
+
+    assert ids(checkpointing=False)[:2] == ["enable_gradient_checkpointing", "change_toolkit_version"]
+    assert ids(checkpointing=True)[0] == "change_toolkit_version"
 
 
 def test_with_checkpointing_on_batch_comes_before_the_largest_bucket(run: Analyse) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from postmortem.pipeline import NoSuchAttempt
 from tests.conftest import Analyse
-from tests.simulate import config, finished, head, training
+from tests.simulate import BANNER, bar, config, finished, head, training
 
 SIZES = (
     "CUDA out of memory. Tried to allocate 5.06 GiB. GPU 0 has a total capacity of 31.36 GiB of which 336.62 MiB is free. "
@@ -98,6 +98,20 @@ def test_a_crash_that_a_skipped_batch_caused_is_the_oom(run: Analyse) -> None:
     assert (analysis.diagnosis.kind, analysis.diagnosis.class_) == ("gpu_oom", "early_step")
     alone = run(head(config()) + training(60, [], until=1) + "Error running job: 'exp_avg'\nKeyError: 'exp_avg'\n")
     assert alone.diagnosis.kind == "not_memory"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "local variable 'loss_dict' referenced before assignment",
+        "cannot access local variable 'loss_dict' where it is not associated with a value",
+    ],
+)
+def test_a_first_step_that_was_skipped_had_no_losses_to_show(run: Analyse, message: str) -> None:
+    end = f"Error running job: {message}\nUnboundLocalError: {message}\n"
+    analysis = run(head(config()) + bar("mugs", 0, 60, 0, "") + BANNER.format(1) + end)
+    assert (analysis.diagnosis.kind, analysis.diagnosis.class_) == ("gpu_oom", "early_step")
+    assert [oom.step for oom in analysis.attempt.ooms] == [0]
 
 
 def test_a_swallowed_layer_is_reported_though_the_run_completed(run: Analyse) -> None:

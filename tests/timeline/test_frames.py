@@ -40,3 +40,45 @@ def test_a_bare_error_needs_the_frame_that_called(run: Analyse, frames: str, kin
     log = f"{head(config())}Error running job: {ERROR}\nTraceback (most recent call last):\n{frames}"
     diagnosis = run(f"{log}torch.AcceleratorError: {ERROR}\n").diagnosis
     assert (diagnosis.kind, diagnosis.resource) == (kind, resource)
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase"),
+    [
+        (
+            '  File "/app/extensions_built_in/sd_trainer/SDTrainer.py", line 1893, in train_single_accumulation\n'
+            "    noise_pred = self.predict_noise(\n"
+            '  File "/app/toolkit/models/base_model.py", line 874, in predict_noise\n'
+            "    noise_pred = self.get_noise_prediction(\n",
+            "training_step",
+        ),
+        (
+            '  File "/v/site-packages/torch/_tensor.py", line 648, in backward\n    torch.autograd.backward(\n'
+            '  File "/v/site-packages/torch/autograd/__init__.py", line 353, in backward\n    _engine_run_backward(\n',
+            "training_step",
+        ),
+        (
+            '  File "/v/site-packages/diffusers/pipelines/flux/pipeline_flux.py", line 912, in __call__\n'
+            "    noise_pred = self.transformer(\n",
+            "baseline_sampling",
+        ),
+        (TORCH, "unknown"),
+    ],
+    ids=["step", "backward", "pipeline", "any module"],
+)
+def test_a_traceback_without_its_head(run: Analyse, frames: str, phase: str) -> None:
+    log = f"it stops with\n{frames}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    assert run(log).diagnosis.phase == phase
+
+
+def test_a_logger_that_takes_the_indentation_away(run: Analyse) -> None:
+    """As fluxgym writes what its trainer prints: a time and a level in front, then the bare text."""
+    lines = [
+        "Traceback (most recent call last):",
+        r'File "F:\fluxgym\sd-scripts\train_network.py", line 1110, in train',
+        "accelerator.backward(loss)",
+        r'File "F:\fluxgym\env\lib\site-packages\torch\cuda\memory.py", line 90, in <frozen x>',
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 80.00 MiB.",
+    ]
+    diagnosis = run("".join(f"[2024-09-09 17:43:57] [INFO] {line}\n" for line in lines)).diagnosis
+    assert (diagnosis.kind, diagnosis.phase, diagnosis.trainer) == ("gpu_oom", "training_step", "kohya")

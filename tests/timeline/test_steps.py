@@ -176,3 +176,18 @@ def test_a_long_row_without_a_sign_is_no_row_of_dropped_batches(run: Analyse) ->
     analysis = run(START + log)
     assert analysis.diagnosis.kind == "unknown"
     assert analysis.attempt.last_completed_step == 29
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(643, 690), st.booleans())
+def test_a_save_tells_how_a_bar_counts_whose_start_is_missing(run: Analyse, first: int, lags: bool) -> None:
+    """Only the end of a log is left. While step 640 is saved a bar stands at 640, before 2026-08-21 at 639."""
+    draws = lagging if lags else training
+    log = draws(900, set(range(first, first + 3)), start=600, until=first + 3)
+    cut = log.rindex("\r", 0, log.index("| 605/900"))
+    moves_on = log.rindex("\r", 0, log.index(f"| {640 if lags else 641}/900"))
+    save = "\n\nSaving at step 640\nSaved checkpoint to /o/mugs/mugs_000000640.safetensors\n"
+    end = "\nError running job: OOM during training step 3 times in a row, aborting training\n"
+    analysis = run(log[cut:moves_on] + save + log[moves_on:] + end)
+    assert [oom.step for oom in analysis.attempt.ooms] == list(range(first, first + 4))
+    assert analysis.diagnosis.step == first + 3
