@@ -21,7 +21,7 @@ from postmortem.scan.items import Items
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Region, Text
-from postmortem.text import strip_escapes
+from postmortem.text import seen
 
 WINDOW = 64 * 1024
 """Bytes that are counted at a time."""
@@ -137,7 +137,7 @@ class Floods:
             return Form()
         if len(raw) > MAX_FORM or b"%" in raw or b": : " in raw or any(word in form for word in self._numbered):
             return None
-        text = strip_escapes(raw.decode("utf-8", "replace"))
+        text = seen(raw.decode("utf-8", "replace"))
         if text.rstrip().endswith("{"):
             return None
         entries = self._entries(raw)
@@ -155,7 +155,7 @@ class Floods:
         )
 
     def _events(self, piece: Text) -> list[Event]:
-        text = strip_escapes(piece.raw.decode("utf-8", "replace"))
+        text = seen(piece.raw.decode("utf-8", "replace"))
         place = Place(piece.line, piece.offset, self._source, stamp_of(text, self._lexicon), piece.end)
         return list(self._recognise(text, place, self._entries(piece.raw) or ()))
 

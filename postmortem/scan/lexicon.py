@@ -10,7 +10,9 @@ from typing import Any
 from postmortem.knowledge.expressions import any_of, carriers, expression, prefixes
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
 from postmortem.model import Event
+from postmortem.scan import hidden
 from postmortem.scan.literals import Engine, Literals
+from postmortem.scan.segments import MAX_TEXT
 
 BAR_PARTS = ("n", "total", "elapsed", "postfix", "remaining", "rate")
 """The groups that every syntax of a bar has."""
@@ -78,10 +80,13 @@ class Lexicon:
     def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
         """Where an anchor stands in `joined`, in order, with its entries (none for what only introduces a message).
 
-        For each line (cut at LF) and each anchor in it there is one place at least.
+        For each line (cut at LF) and each anchor in it there is one place at least. A line counts as it is and as it is
+        seen, without escape sequences and what shows nothing; what only the latter holds is given as at its start.
         """
         owners = self._owners
-        return [(at, owners[index]) for at, index in sorted(self._literals.find(joined))]
+        hits = self._literals.find(joined)
+        hits += hidden.found(joined, self._literals.find, MAX_TEXT)
+        return [(at, owners[index]) for at, index in sorted(hits)]
 
     @cached_property
     def bars(self) -> tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]]:
