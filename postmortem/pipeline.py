@@ -190,6 +190,7 @@ def analyse_run(
 def _read(
     logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None, bulk_from: int = BULK_FROM
 ) -> tuple[list[ScanResult], tuple[Attempt, ...]]:
+    lexicon.broken.clear()
     scans = [scan(log.chunks, lexicon, log.name, bulk_from=bulk_from) for log in logs]
     attempts = build(scans, lexicon)
     if not attempts:
@@ -260,7 +261,7 @@ def _one(
         beside = (*beside, Notice("db_damaged", None, {"file": LogText(database.name)}))
     repaired = tuple(Notice(f"repaired_{name}", None, {}) for name in log.repairs)
     balance = faults.guard("ledger", lambda: ledger(diagnosis.memory_mib), lambda: ledger({}))
-    every = (*known.faults, *faults.found)
+    every = (*lexicon.broken.faults, *known.faults, *faults.found)
     return Analysis(
         source=source,
         encoding=log.encoding,

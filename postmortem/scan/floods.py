@@ -145,8 +145,11 @@ class Floods:
             return Form()
         if b"0" in form and not all(_blind(item, text) for item in (*self._peeled, *entries)):
             return None
+        failed = self._lexicon.broken.times
         events = self._events(Text(raw, 1, 0, 0))
-        if any(event.event in _OPENS or event.event in _STARTS for event in events):
+        if self._lexicon.broken.times > failed or any(
+            event.event in _OPENS or event.event in _STARTS for event in events
+        ):
             return None
         return Form(
             tuple(event.pattern for event in events if event.role != "trainer"),
