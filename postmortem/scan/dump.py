@@ -49,9 +49,9 @@ class DumpReader:
                 return True
             return False
         text = self._peel(raw).rstrip()
-        if not text:
-            return True
         shown = seen(text)
+        if not shown.strip():
+            return True
         if len(self._rows) == 1 and not _KEY.match(shown):
             self._drop()
             return self.offer(raw, place, opens=opens)

@@ -92,6 +92,9 @@ class Scanner:
             warnings.append(Notice("unwrapped", None, {"width": breaks.width}))
         if self._items.dropped:
             warnings.append(Notice("too_many_events", None, {"count": self._items.dropped}))
+        frames = sum(reader.left_out for reader in self._tracebacks.values())
+        if frames:
+            warnings.append(Notice("frames_left_out", None, {"count": frames}))
         if cutter.cut_long:
             warnings.append(Notice("long_lines_cut", None, {"count": cutter.cut_long}))
         return ScanResult(
