@@ -154,6 +154,7 @@ def analyse_each(
     earlier attempt has the config that its own log holds, or none. Raises NothingRecognised.
     """
     scans, attempts = _read(logs, lexicon, beside.skipped_steps)
+    beside = _told_of_the_rest(beside, attempts)
     return tuple(
         _one(source, logs, scans, attempts, one, configs if one is attempts[-1] else (), lexicon, beside)
         for one in attempts[-MAX_ATTEMPTS:]
@@ -178,7 +179,7 @@ def analyse_run(
     found = _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
     if len(attempts) == 1:
         return found, ()
-    alone = msgspec.structs.replace(beside, database=None)
+    alone = _told_of_the_rest(msgspec.structs.replace(beside, database=None), attempts)
     history = tuple(
         _one(source, logs, scans, attempts, one, configs if one is attempts[-1] else (), lexicon, alone)
         for one in attempts[-MAX_ATTEMPTS:]
@@ -187,9 +188,19 @@ def analyse_run(
     return found, history
 
 
+def _told_of_the_rest(beside: Beside, attempts: Sequence[Attempt]) -> Beside:
+    """`beside` with the notice that a history does not go back to the first attempt, where it does not."""
+    count = len(attempts) - MAX_ATTEMPTS
+    if count <= 0:
+        return beside
+    notice = Notice("attempts_left_out", None, {"count": count, "read": MAX_ATTEMPTS})
+    return msgspec.structs.replace(beside, notices=(*beside.notices, notice))
+
+
 def _read(
     logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None, bulk_from: int = BULK_FROM
 ) -> tuple[list[ScanResult], tuple[Attempt, ...]]:
+    lexicon.broken.clear()
     scans = [scan(log.chunks, lexicon, log.name, bulk_from=bulk_from) for log in logs]
     attempts = build(scans, lexicon)
     if not attempts:
@@ -237,6 +248,7 @@ def _one(
         chosen, config, scanned, lexicon, versions, known.gpu_mib, trainer, history, faults
     )
     log = next(log for log in logs if log.name == scanned.source)
+    strangers = [other for other in attempts if not same_job(other, chosen)]
     others = tuple(
         Notice(
             "other_job",
@@ -248,9 +260,10 @@ def _one(
                 "file": LogText(other.source),
             },
         )
-        for other in attempts[-MAX_OTHERS:]
-        if not same_job(other, chosen)
+        for other in strangers[-MAX_OTHERS:]
     )
+    if len(strangers) > MAX_OTHERS:
+        others = (*others, Notice("other_jobs_left_out", None, {"count": len(strangers) - MAX_OTHERS}))
     left, beside = faults.guard(
         "folder",
         lambda: kept(chosen, folder if newest else None, config, diagnosis.phase),
@@ -258,9 +271,12 @@ def _one(
     )
     if database is not None and database.damaged:
         beside = (*beside, Notice("db_damaged", None, {"file": LogText(database.name)}))
+    elif database is not None and not database.whole:
+        values = {"file": LogText(database.name), "read": len(database.rows)}
+        beside = (*beside, Notice("db_jobs_left_out", None, values))
     repaired = tuple(Notice(f"repaired_{name}", None, {}) for name in log.repairs)
     balance = faults.guard("ledger", lambda: ledger(diagnosis.memory_mib), lambda: ledger({}))
-    every = (*known.faults, *faults.found)
+    every = (*lexicon.broken.faults, *known.faults, *faults.found)
     return Analysis(
         source=source,
         encoding=log.encoding,

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TypeVar
 
 import msgspec
 
 from postmortem import pipeline
-from postmortem.faults import PASSING, Fault, Faults, noted
+from postmortem.faults import Faults
 from postmortem.intake import Intake
 from postmortem.jobconfig import ConfigText
 from postmortem.knowledge.load import history
 from postmortem.model import DatasetSizes, JobDatabase, Notice
 from postmortem.scan import Lexicon
-from postmortem.scan.lexicon import Compiled
 from postmortem.scan.segments import BULK_FROM
 
 Value = TypeVar("Value")
@@ -46,24 +44,20 @@ def analysis_of(
     `loss_log` and `folder` say whether these may speak, where they are there; `told` as in `sources`.
     """
     beside = _beside(opened, database, loss_log=loss_log, folder=folder)
-    return _robust(
-        opened,
+    return pipeline.analyse(
+        opened.source,
+        sources(opened, told),
+        [*([config] if config is not None else []), *opened.configs],
         lexicon,
-        lambda lexicon, broken: pipeline.analyse(
-            opened.source,
-            sources(opened, told),
-            [*([config] if config is not None else []), *opened.configs],
-            lexicon,
-            attempt=attempt,
-            skipped_steps=beside.skipped_steps,
-            gpu_mib=gpu_mib,
-            folder=beside.folder,
-            database=database,
-            versions=beside.versions,
-            datasets=datasets,
-            faults=(*broken, *beside.faults),
-            notices=beside.notices,
-        ),
+        attempt=attempt,
+        skipped_steps=beside.skipped_steps,
+        gpu_mib=gpu_mib,
+        folder=beside.folder,
+        database=database,
+        versions=beside.versions,
+        datasets=datasets,
+        faults=beside.faults,
+        notices=beside.notices,
     )
 
 
@@ -73,13 +67,7 @@ def run_of(
     """The analysis of the attempt that counts, and of all attempts of its job where there are several; the logs are
     read once. `bulk_from` as `scan` takes it. Raises as `pipeline.analyse_run`, and OSError."""
     beside = _beside(opened, database)
-    return _robust(
-        opened,
-        lexicon,
-        lambda lexicon, broken: pipeline.analyse_run(
-            opened.source, sources(opened), opened.configs, lexicon, _with(beside, broken), bulk_from=bulk_from
-        ),
-    )
+    return pipeline.analyse_run(opened.source, sources(opened), opened.configs, lexicon, beside, bulk_from=bulk_from)
 
 
 def analyses_of(
@@ -93,14 +81,9 @@ def analyses_of(
     configs = [*([config] if config is not None else []), *opened.configs]
     faults = Faults()
     database = faults.guard("database", opened.database, lambda: None)
-    beside = _with(_beside(opened, database), faults.found)
-    return _robust(
-        opened,
-        lexicon,
-        lambda lexicon, broken: pipeline.analyse_each(
-            opened.source, sources(opened, told), configs, lexicon, _with(beside, broken)
-        ),
-    )
+    beside = _beside(opened, database)
+    beside = msgspec.structs.replace(beside, faults=(*faults.found, *beside.faults))
+    return pipeline.analyse_each(opened.source, sources(opened, told), configs, lexicon, beside)
 
 
 def _beside(
@@ -115,36 +98,3 @@ def _beside(
     if loss_log and skipped is None and opened.has_loss_log and not faults.found:
         notices = (*notices, Notice("loss_log_unread"))
     return pipeline.Beside(skipped, None, found, database, versions, (), tuple(faults.found), notices)
-
-
-def _with(beside: pipeline.Beside, faults: Sequence[Fault]) -> pipeline.Beside:
-    return msgspec.structs.replace(beside, faults=(*faults, *beside.faults))
-
-
-def _robust(opened: Intake, lexicon: Lexicon, run: Callable[[Lexicon, Sequence[Fault]], Value]) -> Value:
-    """What `run` gives; where a pattern fails on a log that can be read again, without that pattern."""
-    broken: list[Fault] = []
-    while True:
-        try:
-            return run(lexicon, broken)
-        except (*PASSING, OSError, pipeline.NothingRecognised, pipeline.NoSuchAttempt):
-            raise
-        except Exception as error:  # any: which pattern it is, only its place tells
-            culprit = _culprit(error.__traceback__)
-            again = all(log.path is not None or log.kept for log in opened.logs)
-            if culprit is None or not again or len(broken) >= MAX_BROKEN:
-                raise
-            broken.append(noted(error, "pattern", culprit))
-            rest = tuple(one for one in lexicon.knowledge.patterns if one.id != culprit)
-            lexicon = Lexicon(msgspec.structs.replace(lexicon.knowledge, patterns=rest))
-
-
-def _culprit(trace: TracebackType | None) -> str | None:
-    """The pattern that was at work when an error came: the innermost that a place of the trace holds."""
-    found = None
-    while trace is not None:
-        for value in trace.tb_frame.f_locals.values():
-            if isinstance(value, Compiled):
-                found = value.pattern.id
-        trace = trace.tb_next
-    return found

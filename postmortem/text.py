@@ -40,6 +40,16 @@ def printable(raw: str) -> str:
     return shown if shown.isascii() else _PILE.sub(r"\1", shown)
 
 
+def seen(raw: str) -> str:
+    """`raw`, one line of a log, without what shows nothing: what is left is what its reader sees.
+
+    A form feed and a vertical tab are seen as blanks.
+    """
+    if raw.isascii() and raw.isprintable():
+        return raw
+    return _INVISIBLE.sub("", strip_escapes(raw).replace("\x0b", " ").replace("\x0c", " "))
+
+
 def harmless(raw: str) -> str:
     """`raw` with its lines, and otherwise as `printable`: for texts of a knowledge base, which may be a stranger's."""
     return raw if raw.isprintable() else _INVISIBLE.sub("", strip_escapes(raw))

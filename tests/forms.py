@@ -128,6 +128,11 @@ def coloured(text: str) -> str:
     return "\n".join(f"\x1b[1;31m{line}\x1b[0m\x1b[K" if line.strip() else line for line in text.split("\n"))
 
 
+def but_bars(change: Callable[[str], str]) -> Form:
+    """A form that changes the lines in which no bar is drawn."""
+    return each_line(lambda line: line if "%|" in line else change(line))
+
+
 def typescript(text: str) -> str:
     """What `script` writes."""
     body = re.sub(r"\r*\n", "\r\n", text)
@@ -309,6 +314,10 @@ SAME: dict[str, Form] = {
     "CR only": text_form(lambda text: re.sub(r"\r*\n", "\r", text)),
     # terminals
     "ANSI colour": text_form(coloured),
+    "a mark in front of each line": each_line(lambda line: "\ufeff" + line),
+    "directions around each line": each_line(lambda line: f"\u202a{line}\u202c"),
+    "zero widths in the words": but_bars(lambda line: line.replace("o", "o\u200b").replace(" ", " \u2060")),
+    "colour in the words": but_bars(lambda line: line.replace("o", "o\x1b[1m").replace(" ", " \x1b[0;31m")),
     "script": text_form(typescript),
     "bars at position 1": text_form(position_one),
     "ASCII bars": text_form(lambda text: re.sub("[▏▎▍▌▋▊▉█]", "#", text)),

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
 import pytest
 
 from postmortem import faults, pipeline, reading, rooms
 from postmortem.cli.main import _without_debug, run
 from postmortem.intake import Intake, dataset, jobdb
 from postmortem.knowledge.schema import Knowledge
+from postmortem.model import Event
 from postmortem.patch.job import as_yaml, from_dump
-from postmortem.report import chronicle, skipped
-from postmortem.scan.lexicon import Compiled
+from postmortem.reading import analysis_of
+from postmortem.report import build, chronicle, json_, skipped
+from postmortem.scan import Lexicon, scan
 from postmortem.vram import ledger
 from tests.simulate import config, head, training
+from tests.ways import CUTTINGS, DOORS
 
+lexicon_module = import_module("postmortem.scan.lexicon")
 building = import_module("postmortem.report.build")  # the function of that name hides it
 SETTINGS = config(train__gradient_checkpointing=False)
 LOG = head(SETTINGS) + training(400, {0, 1, 2, 3})
@@ -161,17 +167,32 @@ def exhaust(*_: object) -> None:
     raise MemoryError
 
 
+class Failing:
+    """An expression that fails whenever it is tried."""
+
+    def match(self, text: str) -> Any:
+        return fail()
+
+    search = finditer = match
+
+
 @pytest.fixture
 def broken_pattern(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> str:
     """A pattern that fails whenever it is tried."""
-    real = Compiled.match
     ident = _loading(knowledge)
-
-    def match(self: Compiled, text: str) -> Any:
-        return fail() if self.pattern.id == ident else real(self, text)
-
-    monkeypatch.setattr(Compiled, "match", match)
+    break_expressions(monkeypatch, *(item.regex for item in knowledge.patterns if item.id == ident))
     return ident
+
+
+def break_expressions(monkeypatch: pytest.MonkeyPatch, *sources: str) -> None:
+    """Let these expressions fail, alone and in what they are a part of."""
+    parts = [re.sub(r"\(\?P<\w+>", "(?:", source) for source in sources]
+    real = lexicon_module.expression
+
+    def expression(source: str) -> Any:
+        return Failing() if source in sources or any(f">{part})" in source for part in parts) else real(source)
+
+    monkeypatch.setattr(lexicon_module, "expression", expression)
 
 
 def _loading(knowledge: Knowledge) -> str:
@@ -191,6 +212,61 @@ def test_one_pattern_that_fails_is_left_out_and_named(
     assert broken_pattern in told["text"]
     assert report["failure"]["kind"] == "gpu_oom"
     assert all(row["pattern"] != broken_pattern for row in report["timeline"])
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_pattern_that_fails_is_left_out_in_the_same_way_however_the_log_comes(
+    door: str, broken_pattern: str, knowledge: Knowledge, tmp_path: Path
+) -> None:
+    def reported(name: str, lexicon: Lexicon) -> str:
+        with contextmanager(DOORS[name])(LOG.encode(), tmp_path) as opened:
+            analysis = analysis_of(msgspec.structs.replace(opened, source="-"), lexicon)
+            return json_.render(build(analysis, knowledge))
+
+    lexicon = Lexicon(knowledge)
+    whole = reported("file", lexicon)
+    assert [one["id"] for one in json.loads(whole)["warnings"]].count("fault_pattern") == 1
+    # and again with the same lexicon: what is kept between logs hides nothing
+    assert reported(door, lexicon) == whole
+    assert reported(door, Lexicon(knowledge)) == whole
+
+
+def test_a_log_in_pieces_loses_what_the_whole_loses(broken_pattern: str, knowledge: Knowledge) -> None:
+    lexicon = Lexicon(knowledge)
+    whole = scan([LOG.encode()], lexicon)
+    for cutting in CUTTINGS.values():
+        lexicon.broken.clear()
+        assert scan(cutting(LOG.encode()), lexicon) == whole
+        assert [fault.subject for fault in lexicon.broken.faults] == [broken_pattern]
+
+
+def test_the_next_log_is_told_of_its_own_patterns_only(broken_pattern: str, knowledge: Knowledge) -> None:
+    lexicon = Lexicon(knowledge)
+    oom = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    subjects = []
+    for text in (LOG.encode(), oom, LOG.encode()):
+        analysis = pipeline.analyse("-", [pipeline.Source("log", "utf-8", [text])], [], lexicon)
+        subjects.append([notice.values.get("subject") for notice in analysis.warnings if notice.id == "fault_pattern"])
+    assert subjects == [[broken_pattern], [], [broken_pattern]]
+
+
+def test_a_field_that_fails_takes_its_sizes_only(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = next(item for item in knowledge.patterns if item.id == "torch.cuda_oom")
+    break_expressions(monkeypatch, entry.fields["tried_to_allocate"])
+    lexicon = Lexicon(knowledge)
+    (event,) = scan([b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"], lexicon).items
+    assert isinstance(event, Event)
+    assert (event.pattern, event.sizes_mib) == ("torch.cuda_oom", {})
+    assert "torch.cuda_oom" in [fault.subject for fault in lexicon.broken.faults]
+
+
+def test_a_decoration_that_fails_leaves_the_others(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = next(item for item in knowledge.patterns if item.id == "prefix.quoted")
+    break_expressions(monkeypatch, broken.regex)
+    lexicon = Lexicon(knowledge)
+    assert lexicon.peel_prefix("[rank0]: Model Loaded") == "Model Loaded"
+    assert lexicon.peel_prefix("> Model Loaded") == "> Model Loaded"
+    assert [fault.subject for fault in lexicon.broken.faults] == ["prefix.quoted"]
 
 
 def test_a_fault_that_no_room_holds_is_one_line(

@@ -198,6 +198,10 @@ def _notes(
     if not same_job(earlier.attempt, later.attempt) or differ:
         values = {"one": names[0], "other": names[1]}
         yield doc.NoteItem(id="different_jobs", text=texts.words("compare.note.different_jobs", values))
+    left_out = next((notice for notice in later.warnings if notice.id == "attempts_left_out"), None)
+    if left_out is not None:
+        words = texts.words("compare.note.attempts_left_out", left_out.values)
+        yield doc.NoteItem(id="attempts_left_out", text=words)
     unknown = [edit.path for change in changes or () if not change.named for edit in change.edits]
     if any(path in one.config.others for path in unknown for one in (earlier, later)):
         yield doc.NoteItem(id="bearing_not_known", text=texts.words("compare.note.bearing_not_known"))

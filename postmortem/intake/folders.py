@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -37,13 +37,14 @@ _TOOLKIT = "ai-toolkit"
 class RunFolder(msgspec.Struct, frozen=True):
     """The files of one run: logs as (the name that evidence cites, path), oldest first, and config files.
 
-    `left_out` is how many older logs there are besides.
+    `left_out` is how many older logs there are besides; `crowded`: a folder has more entries than are looked at.
     """
 
     path: Path
     logs: tuple[tuple[str, Path], ...]
     configs: tuple[Path, ...]
     left_out: int = 0
+    crowded: bool = False
 
 
 def open_folder(path: Path) -> RunFolder:
@@ -105,11 +106,13 @@ def _run_in(folder: Path) -> RunFolder | None:
     """`folder` as a run folder, if AI Toolkit's logs lie in it."""
     logs: list[tuple[str, Path]] = []
     left_out = 0
+    crowded = False
     old = folder / "logs"
     if old.is_dir() and inside(folder, old):
+        entries, crowded = _listed(old)
         numbered = sorted(
             (int(found[1]), entry)
-            for entry in _listed(old)
+            for entry in entries
             if (found := OLD_LOG.fullmatch(entry.name)) and _is_file(folder, entry) and entry.stat().st_size
         )
         logs.extend((f"logs/{entry.name}", entry) for _, entry in numbered[-MAX_OLD_LOGS:])
@@ -117,15 +120,16 @@ def _run_in(folder: Path) -> RunFolder | None:
     newest = folder / LOG_NAMES[0]
     if _is_file(folder, newest):
         logs.append((newest.name, newest))
-    return RunFolder(folder, tuple(logs), configs_in(folder), left_out) if logs else None
+    return RunFolder(folder, tuple(logs), configs_in(folder), left_out, crowded) if logs else None
 
 
 def _only_run(folder: Path, given: Path) -> RunFolder:
     """The one run below `folder`, else the one loose log in it."""
     shown = printable(str(given))[:300]
-    runs = [run for entry in _listed(folder) if _is_folder(entry) and (run := _run_in(entry)) is not None]
+    entries, crowded = _listed(folder)
+    runs = [run for entry in entries if _is_folder(entry) and (run := _run_in(entry)) is not None]
     if len(runs) == 1:
-        return runs[0]
+        return msgspec.structs.replace(runs[0], crowded=runs[0].crowded or crowded)
     if runs:
         names = sorted((run.path.name for run in runs), key=natural)
         listed = ", ".join(printable(name)[:80] for name in names[:MAX_NAMED])
@@ -133,11 +137,12 @@ def _only_run(folder: Path, given: Path) -> RunFolder:
         raise IntakeError(f"{shown}: holds {len(names)} run folders ({listed}{more}); give one of them")
     loose = _entries(folder, _LOOSE)
     if len(loose) == 1:
-        return RunFolder(folder, ((loose[0].name, loose[0]),), configs_in(folder) or _only_config(folder))
+        return RunFolder(folder, ((loose[0].name, loose[0]),), configs_in(folder) or _only_config(folder), 0, crowded)
     if loose:
         names = [printable(entry.name)[:80] for entry in loose[:3]]
         raise IntakeError(f"{shown}: several logs and no log.txt ({', '.join(names)}…); give one of them")
-    raise IntakeError(f"{shown}: no log.txt in this folder; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
+    where = f"the first {MAX_ENTRIES} entries of this folder" if crowded else "this folder"
+    raise IntakeError(f"{shown}: no log.txt in {where}; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
 
 
 def _only_config(folder: Path) -> tuple[Path, ...]:
@@ -147,15 +152,14 @@ def _only_config(folder: Path) -> tuple[Path, ...]:
 
 
 def _entries(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    return sorted(entry for entry in _listed(folder) if entry.suffix in suffixes and _is_file(folder, entry))
+    return sorted(entry for entry in _listed(folder)[0] if entry.suffix in suffixes and _is_file(folder, entry))
 
 
-def _listed(folder: Path) -> Iterator[Path]:
+def _listed(folder: Path) -> tuple[list[Path], bool]:
+    """What is looked at of a folder's entries, and whether there are more."""
     with os.scandir(folder) as entries:
-        for count, entry in enumerate(entries):
-            if count >= MAX_ENTRIES:
-                return
-            yield Path(entry.path)
+        found = [Path(entry.path) for entry in islice(entries, MAX_ENTRIES + 1)]
+    return found[:MAX_ENTRIES], len(found) > MAX_ENTRIES
 
 
 def _is_file(folder: Path, entry: Path) -> bool:

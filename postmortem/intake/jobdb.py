@@ -58,7 +58,9 @@ def read(path: Path, *, configs: bool = True) -> JobDatabase:
     name = printable(path.name)[:100]
     try:
         with _opened(path) as database:
-            return JobDatabase(name, tuple(_rows(database, configs=configs)))
+            left_out: list[bool] = []
+            rows = tuple(_rows(database, left_out, configs=configs))
+            return JobDatabase(name, rows, whole=not left_out)
     except (OSError, sqlite3.Error, UnicodeError, ValueError, MemoryError):  # SQLite asks for what a damaged page says
         return JobDatabase(name, damaged=True)
     except PASSING:
@@ -122,8 +124,11 @@ def _limited(database: sqlite3.Connection) -> sqlite3.Connection:
     return database
 
 
-def _rows(database: sqlite3.Connection, *, configs: bool) -> Iterator[JobRow]:
-    """The jobs, the newest first (AI Toolkit adds columns now and then, and never takes one away)."""
+def _rows(database: sqlite3.Connection, left_out: list[bool], *, configs: bool) -> Iterator[JobRow]:
+    """The jobs, the newest first (AI Toolkit adds columns now and then, and never takes one away).
+
+    `left_out` gets an entry where there are more of them than are read.
+    """
     if database.execute(_IS_TABLE).fetchone() != (1,):
         raise ValueError("no jobs in it")
     present = {row[1] for row in database.execute("PRAGMA table_info(Job)").fetchall()}
@@ -134,11 +139,12 @@ def _rows(database: sqlite3.Connection, *, configs: bool) -> Iterator[JobRow]:
     wanted = [f"substr({name}, 1, {limit})" if name in present else "NULL" for name, limit in _COLUMNS.items()]
     wanted += [name if name in present else "NULL" for name in _NUMBERS]
     total = 0
-    query = f"SELECT {', '.join(wanted)} FROM Job ORDER BY rowid DESC LIMIT {MAX_ROWS}"  # noqa: S608  (our own names)
-    for row in database.execute(query):
+    query = f"SELECT {', '.join(wanted)} FROM Job ORDER BY rowid DESC LIMIT {MAX_ROWS + 1}"  # noqa: S608  (our own names)
+    for count, row in enumerate(database.execute(query)):
         texts = [value if isinstance(value, str) else "" for value in row[:5]]
         total += sum(map(len, texts))
-        if total > MAX_TEXT:
+        if total > MAX_TEXT or count == MAX_ROWS:
+            left_out.append(True)
             return
         yield JobRow(
             id=LogText(texts[0]),

@@ -208,6 +208,8 @@ def _folder(path: Path) -> Intake:
     configs, notices = _configs(found.configs)
     if found.left_out:
         notices = (*notices, Notice("old_logs_left_out", None, {"count": found.left_out, "read": len(logs)}))
+    if found.crowded:
+        notices = (*notices, Notice("entries_left_out", None, {"read": folders.MAX_ENTRIES}))
     return Intake(str(path), logs, configs, found.path, notices=notices)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.jobconfig.parse import ConfigProblem, RawConfig, parse, parse_each
+from postmortem.jobconfig.parse import MAX_PROCESSES, ConfigProblem, RawConfig, parse, parse_each
 from postmortem.knowledge.schema import Knowledge, Setting
 from postmortem.model import ConfigDump, JobConfig, Notice, Value
 from postmortem.text import LogText
@@ -68,6 +68,7 @@ def effective(
     if not raws:
         return JobConfig({}, (), tuple(warnings))
     source, chosen = raws[0]
+    warnings.extend(_left_out(chosen))
     values = _values(source, chosen, knowledge)
     if source == LOG and rivals:
         values, differing = _agreed(values, rivals, knowledge)
@@ -94,6 +95,16 @@ def each(file: ConfigText, knowledge: Knowledge) -> list[JobConfig]:
         )
         for raw in parse_each(file.text)
     ]
+
+
+def _left_out(raw: RawConfig) -> Iterator[Notice]:
+    """What of a job is more than is looked at."""
+    datasets = raw.settings.get("datasets")
+    if isinstance(datasets, list) and len(datasets) > MAX_DATASETS:
+        yield Notice("datasets_left_out", None, {"count": len(datasets) - MAX_DATASETS, "read": MAX_DATASETS})
+    processes, _ = _lookup(raw.job, "config.process")
+    if isinstance(processes, list) and len(processes) > MAX_PROCESSES:
+        yield Notice("processes_left_out", None, {"count": len(processes) - MAX_PROCESSES, "read": MAX_PROCESSES})
 
 
 def _duplicates(raw: RawConfig, name: str) -> Iterator[Notice]:

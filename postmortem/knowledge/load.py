@@ -37,6 +37,7 @@ from postmortem.knowledge.schema import (
     Variable,
     Watched,
 )
+from postmortem.text import seen
 
 try:
     from _blake2 import blake2b  # hashlib's own; through it, OpenSSL would be loaded at every start
@@ -221,6 +222,10 @@ def _check_expressions(entry: Any, where: str) -> None:
         sources.update({name: text for name in ("parts", "tail") if (text := getattr(entry, name))})
     # these become parts of others
     part = isinstance(entry, KeptWords) or (isinstance(entry, Pattern) and entry.role in ("prefix", "bar"))
+    anchors = {"anchors": "".join(entry.anchors)} if isinstance(entry, Pattern) else {}
+    for name, source in (*sources.items(), *anchors.items()):
+        if seen(source) != source:
+            raise KnowledgeError(f"{where}: {name}: a character that shows nothing; lines are searched without those")
     for name, source in sources.items():
         try:
             compiled: Any = _compiled(source, part=part)

@@ -75,11 +75,12 @@ class JobRow(msgspec.Struct, frozen=True):
 
 
 class JobDatabase(msgspec.Struct, frozen=True):
-    """The UI's database: its file name, the jobs in it, and whether it is damaged."""
+    """The UI's database: its file name, the jobs in it, whether it is damaged, and whether these are all of them."""
 
     name: str
     rows: tuple[JobRow, ...] = ()
     damaged: bool = False
+    whole: bool = True
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from postmortem.scan.bars import Fold
 from postmortem.scan.clock import stamp_of
 from postmortem.scan.lexicon import Lexicon
 from postmortem.scan.segments import Draw
-from postmortem.text import strip_escapes
+from postmortem.text import seen
 
 if TYPE_CHECKING:
     from postmortem.scan.runs import Run
@@ -112,7 +112,7 @@ class Bars:
         return self._names.get(raw) or self._read_name(raw)
 
     def _read_name(self, raw: bytes) -> Name:
-        text = strip_escapes(raw[-MAX_NAME:].decode("utf-8", "replace")).strip()
+        text = seen(raw[-MAX_NAME:].decode("utf-8", "replace")).strip()
         text = self._lexicon.peel_prefix(text + " ").strip().removesuffix(":").strip()
         event = phase = None
         if any(item.match(text) for item in self._lexicon.echoes):
@@ -128,6 +128,6 @@ class Bars:
     def _stamp(self, raw: bytes) -> Stamp | None:
         """The time in front of a bar's description."""
         if raw != self._stamped_name:
-            text = strip_escapes(raw[-MAX_NAME:].decode("utf-8", "replace")).lstrip("\r")
+            text = seen(raw[-MAX_NAME:].decode("utf-8", "replace")).lstrip("\r")
             self._stamped_name, self._latest_stamp = raw, stamp_of(text, self._lexicon)
         return self._latest_stamp

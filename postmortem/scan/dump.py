@@ -10,8 +10,10 @@ import json
 import re
 from typing import Any
 
+from postmortem.jobconfig.parse import integer
 from postmortem.model import ConfigDump, Place
 from postmortem.scan.lexicon import Lexicon
+from postmortem.text import seen
 
 MAX_LINES = 20_000
 MAX_CHARS = 1_000_000
@@ -47,16 +49,17 @@ class DumpReader:
                 return True
             return False
         text = self._peel(raw).rstrip()
-        if not text:
+        shown = seen(text)
+        if not shown.strip():
             return True
-        if len(self._rows) == 1 and not _KEY.match(text):
+        if len(self._rows) == 1 and not _KEY.match(shown):
             self._drop()
             return self.offer(raw, place, opens=opens)
-        if not _INSIDE.match(text):
+        if not _INSIDE.match(shown):
             return False
         self._rows.append((text, place.line))
         self._chars += len(text)
-        if text == "}":
+        if shown == "}":
             self._close()
         elif len(self._rows) > MAX_LINES or self._chars > MAX_CHARS:
             self.abandon()
@@ -82,15 +85,22 @@ class DumpReader:
 
     def _close(self) -> None:
         assert self._place is not None
-        value: Any = None
-        try:
-            value = json.loads("\n".join(row for row, _ in self._rows))
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            value = None
+        value = _value(self._rows)
+        if value is None:  # what shows nothing may stand between the values, where JSON allows none of it
+            shown = [(seen(row), line) for row, line in self._rows]
+            if shown != self._rows:
+                self._rows, value = shown, _value(shown)
         self.ready = ConfigDump(self._place, self._rows[-1][1], value, _paths(self._rows) if value else {})
         self._drop()
+
+
+def _value(rows: list[tuple[str, int]]) -> dict[str, Any] | None:
+    """The object that the rows are; None where they are none."""
+    try:
+        value = json.loads("\n".join(row for row, _ in rows), parse_int=integer)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _paths(rows: list[tuple[str, int]]) -> dict[str, int]:

@@ -21,7 +21,7 @@ from postmortem.scan.items import Items
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Region, Text
-from postmortem.text import strip_escapes
+from postmortem.text import seen
 
 WINDOW = 64 * 1024
 """Bytes that are counted at a time."""
@@ -137,7 +137,7 @@ class Floods:
             return Form()
         if len(raw) > MAX_FORM or b"%" in raw or b": : " in raw or any(word in form for word in self._numbered):
             return None
-        text = strip_escapes(raw.decode("utf-8", "replace"))
+        text = seen(raw.decode("utf-8", "replace"))
         if text.rstrip().endswith("{"):
             return None
         entries = self._entries(raw)
@@ -145,8 +145,11 @@ class Floods:
             return Form()
         if b"0" in form and not all(_blind(item, text) for item in (*self._peeled, *entries)):
             return None
+        failed = self._lexicon.broken.times
         events = self._events(Text(raw, 1, 0, 0))
-        if any(event.event in _OPENS or event.event in _STARTS for event in events):
+        if self._lexicon.broken.times > failed or any(
+            event.event in _OPENS or event.event in _STARTS for event in events
+        ):
             return None
         return Form(
             tuple(event.pattern for event in events if event.role != "trainer"),
@@ -155,7 +158,7 @@ class Floods:
         )
 
     def _events(self, piece: Text) -> list[Event]:
-        text = strip_escapes(piece.raw.decode("utf-8", "replace"))
+        text = seen(piece.raw.decode("utf-8", "replace"))
         place = Place(piece.line, piece.offset, self._source, stamp_of(text, self._lexicon), piece.end)
         return list(self._recognise(text, place, self._entries(piece.raw) or ()))
 

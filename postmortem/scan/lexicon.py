@@ -3,41 +3,87 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
+from postmortem.faults import PASSING, Fault, noted
 from postmortem.knowledge.expressions import any_of, carriers, expression, prefixes
 from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
 from postmortem.model import Event
+from postmortem.scan import hidden
 from postmortem.scan.literals import Engine, Literals
+from postmortem.scan.segments import MAX_TEXT
+from postmortem.scan.sizes import NO_SIZES, Sizes, read_sizes
 
 BAR_PARTS = ("n", "total", "elapsed", "postfix", "remaining", "rate")
 """The groups that every syntax of a bar has."""
 
 
+class Broken:
+    """The patterns that failed since this was emptied."""
+
+    def __init__(self) -> None:
+        self._faults: dict[str, Fault] = {}
+        self.times = 0
+        """How often one has failed, ever: an answer that came without a failure may be kept, another not."""
+
+    def note(self, pattern: Pattern, error: Exception) -> None:
+        """`pattern` has failed; the first time of each is told."""
+        self.times += 1
+        if pattern.id not in self._faults:
+            self._faults[pattern.id] = noted(error, "pattern", pattern.id)
+
+    def clear(self) -> None:
+        """Another log begins."""
+        self._faults.clear()
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """One of each pattern, in an order that does not depend on which failed first."""
+        return tuple(fault for _, fault in sorted(self._faults.items()))
+
+
 class Compiled:
-    """One pattern with its expressions, compiled on first use: most are never needed for a given log."""
+    """One pattern with its expressions, compiled on first use: most are never needed for a given log.
 
-    __slots__ = ("_fields", "_regex", "pattern")
+    An expression that fails on a text says nothing of that text, and the pattern is noted in `broken`. What it says of
+    others stands: so the same log gives the same report in whatever order, and however often, its lines are asked.
+    """
 
-    def __init__(self, pattern: Pattern) -> None:
+    __slots__ = ("_broken", "_fields", "_regex", "pattern")
+
+    def __init__(self, pattern: Pattern, broken: Broken | None = None) -> None:
         self.pattern = pattern
+        self._broken = broken or Broken()
         self._regex: Any = None
         self._fields: dict[str, Any] | None = None
 
     def match(self, text: str) -> Any:
         """The match of the entry's expression at the start of `text` (anywhere in it for `anywhere`), or None."""
-        if self._regex is None:
-            self._regex = expression(self.pattern.regex)
-        return self._regex.search(text) if self.pattern.anywhere else self._regex.match(text)
+        try:
+            if self._regex is None:
+                self._regex = expression(self.pattern.regex)
+            return self._regex.search(text) if self.pattern.anywhere else self._regex.match(text)
+        except PASSING:
+            raise
+        except Exception as error:  # any: an engine's own, and a stranger's expression
+            self._broken.note(self.pattern, error)
+            return None
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The compiled field expressions by name."""
-        if self._fields is None:
-            self._fields = {name: expression(source) for name, source in self.pattern.fields.items()}
-        return self._fields
+    def sizes(self, text: str) -> Sizes:
+        """What the entry's fields find in `text`; see `read_sizes`."""
+        if not self.pattern.fields:
+            return NO_SIZES
+        try:
+            if self._fields is None:
+                self._fields = {name: expression(source) for name, source in self.pattern.fields.items()}
+            return read_sizes(self._fields, text)
+        except PASSING:
+            raise
+        except Exception as error:  # any: as above
+            self._broken.note(self.pattern, error)
+            return NO_SIZES
 
 
 class Lexicon:
@@ -45,7 +91,8 @@ class Lexicon:
 
     def __init__(self, knowledge: Knowledge, engine: Engine = "best") -> None:
         self.knowledge = knowledge
-        compiled = [Compiled(pattern) for pattern in knowledge.patterns]
+        self.broken = Broken()
+        compiled = [Compiled(pattern, self.broken) for pattern in knowledge.patterns]
         by_role: dict[str, list[Compiled]] = {}
         for item in compiled:
             by_role.setdefault(item.pattern.role, []).append(item)
@@ -72,16 +119,21 @@ class Lexicon:
         self.words = tuple(asked)
         self.meanings: dict[tuple[str, frozenset[Compiled]], tuple[Event, ...]] = {}
         """What lines that were read mean; see recognise.py."""
+        self.framed: dict[str, tuple[Compiled, ...]] = {}
+        """The `frame` entries that match a frame; see timeline/frames.py."""
         self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
         self._literals = Literals(self.words, engine)
 
     def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
         """Where an anchor stands in `joined`, in order, with its entries (none for what only introduces a message).
 
-        For each line (cut at LF) and each anchor in it there is one place at least.
+        For each line (cut at LF) and each anchor in it there is one place at least. A line counts as it is and as it is
+        seen, without escape sequences and what shows nothing; what only the latter holds is given as at its start.
         """
         owners = self._owners
-        return [(at, owners[index]) for at, index in sorted(self._literals.find(joined))]
+        hits = self._literals.find(joined)
+        hits += hidden.found(joined, self._literals.find, MAX_TEXT)
+        return [(at, owners[index]) for at, index in sorted(hits)]
 
     @cached_property
     def bars(self) -> tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]]:
@@ -99,21 +151,31 @@ class Lexicon:
     def peel_prefix(self, text: str) -> str:
         """`text` without the decorations (timestamps, ranks, container names) in front of it."""
         for _ in range(4):
-            found = self._any_prefix.match(text)
-            if not found or not found.end():
+            _, end = self._first("_any_prefix", self.prefixes, text)
+            if not end:
                 return text
-            text = text[found.end() :]
+            text = text[end:]
         return text
 
     def prefix(self, text: str) -> Any:
         """The match of the entry whose decoration stands in front of `text`, with its groups; None without one."""
-        found = self._any_prefix.match(text)
-        return self.prefixes[int(found.lastgroup[1:])].match(text) if found and found.end() else None
+        item, end = self._first("_any_prefix", self.prefixes, text)
+        return item.match(text) if item is not None and end else None
 
     def carrier(self, text: str) -> Compiled | None:
         """The first entry that introduces a message at the start of `text`; None without one."""
-        found = self._any_carrier.match(text)
-        return self.openers[int(found.lastgroup[1:])] if found else None
+        return self._first("_any_carrier", self.openers, text)[0]
+
+    def _first(self, together: str, items: Sequence[Compiled], text: str) -> tuple[Compiled | None, int]:
+        """The first of `items` that matches at the start of `text`, and how far: by their one expression `together`."""
+        try:
+            found = getattr(self, together).match(text)
+        except PASSING:
+            raise
+        except Exception:  # any: one by one it shows which of them failed
+            each = ((item, item.match(text)) for item in items)
+            return next(((item, found.end()) for item, found in each if found), (None, 0))
+        return (items[int(found.lastgroup[1:])], found.end()) if found else (None, 0)
 
     @cached_property
     def _any_prefix(self) -> Any:

@@ -11,7 +11,6 @@ import msgspec
 from postmortem.knowledge.schema import STATEMENTS
 from postmortem.model import Event, Place
 from postmortem.scan.lexicon import Compiled, Lexicon, ordered
-from postmortem.scan.sizes import read_sizes
 from postmortem.text import LogText
 
 MAX_EVENT_TEXT = 2000
@@ -62,7 +61,10 @@ class Recogniser:
         if known is None:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            known = self._known[said] = tuple(self._read(bare, place, entries))
+            failed = self._lexicon.broken.times
+            known = tuple(self._read(bare, place, entries))
+            if self._lexicon.broken.times == failed:
+                self._known[said] = known
         for event in known:
             yield event if event.place is place else msgspec.structs.replace(event, place=place)
 
@@ -164,7 +166,7 @@ class Recogniser:
 
     def _event(self, item: Compiled, found: Any, message: _Message, bare: str, place: Place) -> Event:
         pattern = item.pattern
-        sizes, others, device = read_sizes(item.fields, message.text[:MAX_MESSAGE])
+        sizes, others, device = item.sizes(message.text[:MAX_MESSAGE])
         groups = {name: LogText(value) for name, value in found.groupdict().items() if value is not None}
         named = groups.get("exception")
         far = len(bare) - len(message.text) + found.start() if found.start() > _FAR else 0

@@ -19,15 +19,15 @@ from postmortem.scan.segments import BULK_FROM, MAX_TEXT, Cutter, Draw, Piece, R
 from postmortem.scan.traceback import TracebackReader, once
 from postmortem.scan.unwrap import look_ahead
 from postmortem.scan.wrapped import Unfinished, Wrapped
-from postmortem.text import LogText, strip_escapes
+from postmortem.text import LogText, seen, strip_escapes
 
 BLOCK = 1 << 20
 CODE_INDENT = "    "
 """How far Python indents a frame's code."""
 MAX_WRITERS = 64
 PATIENCE, MAX_PATIENCE = 1024, 1 << 17
-_OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n])*(?=[\r\n][^"{]{0,400}(?:"|\Z)|\Z)')
-"""The end of a line that may open the config dump: its colour ends behind it, and a key follows."""
+_OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n]|[^\n\r -~])*(?=[\r\n][^"{]{0,400}(?:"|\Z)|\Z)')
+"""The end of a line that may open the config dump: its colour ends behind it, or what shows nothing; a key follows."""
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
@@ -86,12 +86,15 @@ class Scanner:
         self._block(unfinished)
         self._finish()
         end = self._last.last() if self._last is not None else None
-        last = strip_escapes(end.raw.decode("utf-8", "replace")) if end is not None else ""
+        last = seen(end.raw.decode("utf-8", "replace")) if end is not None else ""
         warnings = []
         if breaks is not None:
             warnings.append(Notice("unwrapped", None, {"width": breaks.width}))
         if self._items.dropped:
             warnings.append(Notice("too_many_events", None, {"count": self._items.dropped}))
+        frames = sum(reader.left_out for reader in self._tracebacks.values())
+        if frames:
+            warnings.append(Notice("frames_left_out", None, {"count": frames}))
         if cutter.cut_long:
             warnings.append(Notice("long_lines_cut", None, {"count": cutter.cut_long}))
         return ScanResult(
@@ -196,6 +199,8 @@ class Scanner:
 
     def _text(self, piece: Text, entries: set[Compiled] | None, *, opens: bool = False) -> None:
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
+        if not self._dump.open:  # a config is data: there nothing is left out
+            text = seen(text)
         stamp = stamp_of(text, self._lexicon) if entries is not None else None
         place = Place(piece.line, piece.offset, self._source, stamp, piece.end)
         if self._dump.offer(text, place, opens=opens):
@@ -211,6 +216,7 @@ class Scanner:
                     self._traceback.code(CODE_INDENT + row.code)
                 self._see_trainers(text, place, entries)
                 return
+        text = seen(text)
         self._new = None
         self._traceback = self._of_writer(text)
         if self._traceback.want_code and text.strip():

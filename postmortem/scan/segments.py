@@ -246,7 +246,7 @@ class Cutter:
         return self._tables.after(*row)
 
     def _region(self, block: bytes, start: int, stop: int, line: int, base: int) -> Iterator[Region]:
-        if stop - start > MAX_READ:
+        if stop - start > MAX_TEXT:
             self.cut_long += _longer(block, start, stop)
         raw = block[start:stop]
         if raw and not raw.isspace():
@@ -254,10 +254,10 @@ class Cutter:
 
 
 def _longer(block: bytes, at: int, stop: int) -> int:
-    """How many segments are longer than is searched."""
+    """How many segments are longer than is read."""
     count = 0
-    while stop - at > MAX_READ:
-        end = at + MAX_READ + 1
+    while stop - at > MAX_TEXT:
+        end = at + MAX_TEXT + 1
         cut = max(block.rfind(b"\n", at, end), block.rfind(b"\r", at, end))
         if cut == -1:
             count += 1

@@ -21,6 +21,11 @@ _ABSURD_MIB = 64 * 1048576.0
 """More than any machine has (64 TiB): an unsigned counter that went below zero, as torch prints at times."""
 
 
+Sizes = tuple[dict[str, "float | None"], tuple[float, ...], "int | None"]
+"""Sizes by name, those of other processes, the device."""
+NO_SIZES: Sizes = ({}, (), None)
+
+
 def to_mib(value: str, unit: str) -> float | None:
     """`value` in `unit` as MiB; None when it is no possible size. torch's GB and GiB are both powers of two."""
     factor = _MIB.get(unit.lower())
@@ -33,7 +38,7 @@ def to_mib(value: str, unit: str) -> float | None:
     return size if 0 <= size < _ABSURD_MIB else None
 
 
-def read_sizes(fields: dict[str, Any], text: str) -> tuple[dict[str, float | None], tuple[float, ...], int | None]:
+def read_sizes(fields: dict[str, Any], text: str) -> Sizes:
     """All sizes that `fields` find in `text`, the processes named beside this one, and the device number.
 
     A size that is printed but impossible (an underflowed counter) is kept as None, so that a report can

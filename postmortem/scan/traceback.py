@@ -38,6 +38,8 @@ class TracebackReader:
         self._doubled = False
         self._repeated = False
         self._flat = False
+        self.left_out = 0
+        """Frames beyond what is kept of one traceback, in all."""
         self.want_code = False
         """Whether the line before was a frame, whose code comes next."""
 
@@ -78,6 +80,8 @@ class TracebackReader:
                 return
         if len(self._frames) < MAX_FRAMES:
             self._frames.append(Frame(event.place, path, function, LogText(""), number))
+        else:
+            self.left_out += 1
 
     def code(self, text: str) -> bool:
         """The line after a frame; True if it is that frame's code: deeper indented than a frame line, if those are."""

@@ -12,7 +12,6 @@ import msgspec
 from postmortem.knowledge.schema import STATEMENTS
 from postmortem.model import Event, Place
 from postmortem.scan.lexicon import Compiled
-from postmortem.scan.sizes import read_sizes
 from postmortem.text import LogText
 
 MAX_LINES = 10
@@ -29,7 +28,7 @@ class Wrapped:
     def __init__(self, event: Event, entry: Compiled, at: int) -> None:
         self.event = event
         self.at = at
-        self._fields = entry.fields
+        self._entry = entry
         text = event.text.reveal()
         self._hard = text
         self._soft = text
@@ -49,7 +48,7 @@ class Wrapped:
         self._left -= 1
         self._hard += line
         self._soft += " " + part
-        readings = [read_sizes(self._fields, text) for text in (self._soft, self._hard)]
+        readings = [self._entry.sizes(text) for text in (self._soft, self._hard)]
         sizes, others, device = max(readings, key=lambda reading: len(reading[0]))
         if len(sizes) > len(self.event.sizes_mib):
             self.event = msgspec.structs.replace(

@@ -15,7 +15,7 @@ from postmortem.report.redact.shapes import KeptLists, Shape
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
 from postmortem.selftest import growth
-from postmortem.text import strip_escapes
+from postmortem.text import seen
 
 _PLACE = re.compile(r"\{([\w.]+)\}")
 _LANGUAGES = ("en", "ko")
@@ -91,7 +91,7 @@ def _line_examples(pattern: Pattern, lexicon: Lexicon, recogniser: Recogniser) -
 
 
 def _claims(example: str, lexicon: Lexicon, recogniser: Recogniser) -> list[str]:
-    line = strip_escapes(example)
+    line = seen(example)
     raw = line.encode()
     entries = {item for anchor, items in lexicon.anchored.items() if anchor in raw for item in items}
     return [event.pattern for event in recogniser(line, Place(1, 0), entries)]
@@ -102,7 +102,7 @@ def _rivals(pattern: Pattern, example: str, lexicon: Lexicon) -> list[str]:
     if pattern.role == "trainer":
         return []
     recogniser = Recogniser(lexicon, "")
-    bare = lexicon.peel_prefix(strip_escapes(example))
+    bare = lexicon.peel_prefix(seen(example))
     message = bare if pattern.role == "marker" else recogniser.message(bare)
     found: list[str] = []
     raw = message.encode()
@@ -208,8 +208,8 @@ def _seen(knowledge: Knowledge) -> Iterator[str]:
         if pattern.seen is None:
             yield f"{pattern.id}: is AI Toolkit's and has no `seen`"
     dated = [(item.id, item.seen) for item in knowledge.patterns]
-    for name, seen in [*dated, *((item.path, item.seen) for item in knowledge.settings)]:
-        if seen and seen.until and seen.until < seen.since:
+    for name, span in [*dated, *((item.path, item.seen) for item in knowledge.settings)]:
+        if span and span.until and span.until < span.since:
             yield f"{name}: seen until before it was seen from"
 
 

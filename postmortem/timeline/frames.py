@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from postmortem.model import Frame, Traceback
 from postmortem.scan.lexicon import Compiled, Lexicon
+
+MAX_FRAMED = 1024
+"""Frames whose entries are kept."""
 
 
 def subject(frame: Frame) -> str:
@@ -14,10 +16,17 @@ def subject(frame: Frame) -> str:
     return f"{frame.path.reveal().replace(chr(92), '/')}|{frame.function}|{frame.code.reveal()}"
 
 
-@lru_cache(maxsize=1024)
 def _entries_of(text: str, lexicon: Lexicon) -> tuple[Compiled, ...]:
     """The `frame` entries that a frame matches; a traceback is asked more than once, and many runs have the same."""
-    return tuple(item for item in lexicon.frames if item.match(text))
+    known = lexicon.framed.get(text)
+    if known is None:
+        failed = lexicon.broken.times
+        known = tuple(item for item in lexicon.frames if item.match(text))
+        if lexicon.broken.times == failed:
+            if len(lexicon.framed) >= MAX_FRAMED:
+                lexicon.framed.clear()
+            lexicon.framed[text] = known
+    return known
 
 
 def phase_of(traceback: Traceback, lexicon: Lexicon) -> tuple[str | None, Frame | None]:

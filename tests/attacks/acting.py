@@ -33,11 +33,33 @@ def everywhere(name: str, text: str) -> Attack:
 ATTACKS = [
     *(everywhere(f"hostile text {number}: {text[:24]!r}", text) for number, text in enumerate(HOSTILE)),
     log("every invisible character", "".join(_INVISIBLE) + "\n" + DIED + "".join(_INVISIBLE), 1, says=GPU),
-    log("colour in every word", DIED.replace(" ", " \x1b[31m"), 0),
-    log("escapes in the words of the error", DIED.replace("out of", "out\x1b[0m of"), 0),
+    log("colour in every word", DIED.replace(" ", " \x1b[31m"), 1, says=GPU),
+    log("escapes in the words of the error", DIED.replace("out of", "out\x1b[0m of"), 1, says=GPU),
     log("a hundred thousand escapes", HEAD + "\x1b[31m" * 100_000 + "\n" + DIED, 1, says=GPU),
     log("escapes nested", DIED + "\x1b[" * 20_000, 1, says=GPU),
-    log("bidi around the error", HEAD + "\u202e" + f"Error running job: {SIZES}" + "\u202c\n", 0),
+    log("bidi around the error", HEAD + "\u202e" + f"Error running job: {SIZES}" + "\u202c\n", 1, says=GPU),
+    *(
+        log(f"{name} in the words of the error", DIED.replace("out of m", f"ou{mark}t of{mark} {mark}m"), 1, says=GPU)
+        for name, mark in {
+            "a colour": "\x1b[1m",
+            "a cursor": "\x1b[2C",
+            "a link": "\x1b]8;;http://x.example\x1b\\",
+            "a short escape": "\x1b=",
+            "a control": "\x07",
+            "a delete": "\x7f",
+            "a control beyond ASCII": "\x86",
+            "a soft hyphen": "\xad",
+            "a joiner": "\u034f",
+            "a zero width": "\u200b",
+            "a direction": "\u202e",
+            "an isolate": "\u2066",
+            "a filler": "\u3164",
+            "a variation": "\ufe0f",
+            "a byte order mark": "\ufeff",
+            "an annotation": "\ufff9",
+            "a tag": "\U000e0041",
+        }.items()
+    ),
     log("piles of marks", DIED + "e" + "\u0336" * 50_000, 1, says=GPU),
     log("a Korean report of it", DIED + "\x1b[2J\u202e<script>", 1, says=GPU, options=("--lang", "ko")),
     files(

@@ -36,7 +36,7 @@ ATTACKS = [
     log("a mark alone", codecs.BOM_UTF8, 3),
     log("a mark of UTF-16 alone", codecs.BOM_UTF16_LE, 3),
     log("a mark twice", codecs.BOM_UTF8 * 2 + DIED.encode(), 1, says=GPU),
-    log("a mark in each line", DIED.replace("\n", "\n\ufeff").encode(), 0),
+    log("a mark in each line", DIED.replace("\n", "\n\ufeff").encode(), 1, says=GPU),
     *(log(f"{name} without a mark", DIED.encode(name), 1, says=GPU) for name in _WIDE[:2]),
     *(
         log(f"{name} with its mark", mark + DIED.encode(name), 1, says=GPU)
@@ -82,7 +82,7 @@ ATTACKS = [
         )
     ),
     log("Ctrl-Z in the middle", DIED.replace("\n", "\x1a\n", 1).encode(), 1, says=GPU),
-    log("form feeds and vertical tabs", DIED.replace(" ", "\x0b").encode(), 0),
+    log("form feeds and vertical tabs", DIED.replace(" ", "\x0b").encode(), 1, says=GPU),
     log("line separators of Unicode only", DIED.replace("\n", "\u2028").encode(), 1),
     log("next lines only", DIED.replace("\n", "\x85").encode(), 1),
     log("carriage returns only", DIED.replace("\n", "\r").encode(), 1, says=GPU),

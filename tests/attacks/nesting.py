@@ -128,7 +128,8 @@ ATTACKS = [
         "tracebacks: an exception group",
         HEAD
         + '  + Exception Group Traceback (most recent call last):\n  |   File "a", line 1, in f\n  | ExceptionGroup: x (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n    | torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n',
-        0,
+        1,
+        says=GPU,
     ),
     log("boxes: opened 2,000 times", HEAD + "╭─── Traceback (most recent call last) ───╮\n" * 2_000 + OOM, 1, says=GPU),
     log(

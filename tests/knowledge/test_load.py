@@ -164,3 +164,14 @@ def test_a_pack_that_cannot_work_is_refused(tmp_path: Path, entry: str, says: st
     (tmp_path / "pack.yaml").write_text(content + "\n", encoding="utf-8")
     with pytest.raises(KnowledgeError, match=says):
         load(tmp_path, cache=False)
+
+
+@pytest.mark.parametrize("field", ["anchors: ['⚠\ufe0f gave up']", "anchors: [gave up]\n  regex: '⚠\ufe0f gave up'"])
+def test_an_entry_that_names_what_shows_nothing_is_refused(field: str, tmp_path: Path) -> None:
+    regex = "" if "regex" in field else "\n  regex: gave up"
+    (tmp_path / "mine.yaml").write_text(
+        f"patterns:\n- id: acme.oom\n  role: oom\n  source: here\n  examples: {{match: [gave up]}}\n  {field}{regex}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(KnowledgeError, match=r"acme\.oom: (anchors|regex): a character that shows nothing"):
+        load(tmp_path, cache=False)
