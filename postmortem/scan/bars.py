@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from postmortem.model import BarSpan, Place, Stamp
 from postmortem.text import LogText
 
@@ -74,35 +72,33 @@ class Fold:
         self.event = event
         self.phase = phase
         self.main = event == "bar_main"
-        self.n: int | None = None
-        self.paused = False
-        self.redrawn = False
-        self.raw = b""
-        """The description of the latest draw as it stands in the log, with what stands before it on its line."""
-        self._postfix: bytes | None = None
-        self._elapsed = b""
-        self._proven = -1
-        self._start_n = 0
-        self._start_proofs = 0
-        self._start_blank = 0
-        self._start_said = 0
-        self._doubled: bool | None = False if single else None
-        self._twin = False
-        self._life = 0
-        self._reset(place)
-
-    def _reset(self, place: Place) -> None:
         self._source = place.source
-        self._place = place
-        self._last = (place.line, place.offset, place.end)
-        self._first_n = self.n if self.n is not None else 0
-        self._draws = 0
+        if single:
+            self._doubled = False
+
+    n: int | None = None
+    paused = False
+    redrawn = False
+    raw = b""
+    """The description of the latest draw as it stands in the log, with what stands before it on its line."""
+    _postfix: bytes | None = None
+    _elapsed = b""
+    _proven = -1
+    _start_n = _start_proofs = _start_blank = _start_said = 0
+    _doubled: bool | None = None
+    _twin = False
+    _life = _draws = 0
+
+    def _begin(self, n: int, line: int, offset: int, end: int) -> None:
+        """The first draw of a span has come."""
+        self._place = Place(line, offset, self._source, None, end)
+        self._first_n = n
+        self._first_raw = self.raw
         self._unproven: list[tuple[int, int]] = []
         self._samples: list[_Sample] = []
         self._recent: deque[_Sample] = deque(maxlen=RECENT)
         self._before: _Rows | None = None
         """The rows before the draws in `_recent`, as long as these are fewer than `RECENT`."""
-        self._first_raw = b""
         self._sparse = 1
 
     def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int, end: int = 0) -> None:
@@ -110,12 +106,10 @@ class Fold:
         if self._doubled is not False and self._is_twin(n, elapsed, postfix):
             return
         if not self._draws:
-            self._place = Place(line, offset, self._source, None, end)
-            self._first_n = n
-            self._first_raw = self.raw
+            self._begin(n, line, offset, end)
         sample = self._life, n, elapsed, line, self.raw
         self._recent.append(sample)
-        if self._life % self._stride() == 0:
+        if self._life % (self._stride() if self._life >= _DENSE else self._sparse) == 0:
             self._samples.append(sample)
             self._thin()
         self._draws += 1
@@ -227,25 +221,17 @@ class Fold:
         """The draws since the last call as one span, or None if there were none; `stamp` reads a line's time."""
         if not self._draws or self.n is None:
             return None
-        newest = list(self._recent)
-        missing = RECENT - len(newest)
-        if self._before is not None and missing:
-            first, run, rows = self._before
-            due = range(first + len(rows) - missing, first + len(rows))
-            newest[:0] = zip(due, *run.columns(rows[-missing:]), strict=True)
-        closest = newest[0][0]
-        samples = [sample[1:] for sample in self._samples if sample[0] < closest]
-        samples += [sample[1:] for sample in newest]
-        end = (self.n, self._elapsed, self._last[0], self.raw)
-        if samples[-1] != end:
-            samples.append(end)
+        alone = self._draws == 1 and bool(self._recent) and self._recent[-1][4] == self.raw
+        samples = self._last_sample() if alone else self._all_samples()
         line, offset, behind = self._last
         last = Place(line, offset, self._source, stamp(self.raw), behind)
         # a bar whose last draw has no time is not stamped draw by draw either
         walls = [stamp(raw) for *_, raw in samples] if last.stamp is not None else []
         postfix = (self._postfix or b"").decode("utf-8", "replace").lstrip(", ")
+        place = self._place
+        began = stamp(self._first_raw)
         span = BarSpan(
-            place=msgspec.structs.replace(self._place, stamp=stamp(self._first_raw)),
+            place=place if began is None else Place(place.line, place.offset, place.source, began, place.end),
             last_place=last,
             description=LogText(self.description),
             total=self.total,
@@ -253,7 +239,7 @@ class Fold:
             last_n=self.n,
             draws=self._draws,
             unproven=tuple(self._unproven),
-            samples=tuple((n, seconds(clock), line) for n, clock, line, _ in samples),
+            samples=tuple([(n, seconds(clock), line) for n, clock, line, _ in samples]),
             walls=tuple(wall for wall in walls if wall is not None) if None not in walls else (),
             postfix=LogText(postfix),
             main=self.main,
@@ -267,5 +253,24 @@ class Fold:
             redrawn=self.redrawn,
             proven_n=self._proven if self._proven >= 0 else None,
         )
-        self._reset(last)
+        self._draws = 0
         return span
+
+    def _last_sample(self) -> list[tuple[int, bytes, int, bytes]]:
+        return [(self.n or 0, self._elapsed, self._last[0], self.raw)]
+
+    def _all_samples(self) -> list[tuple[int, bytes, int, bytes]]:
+        """The draws that were kept, the last few and the last one included: count, elapsed, line, description."""
+        newest = list(self._recent)
+        missing = RECENT - len(newest)
+        if self._before is not None and missing:
+            first, run, rows = self._before
+            due = range(first + len(rows) - missing, first + len(rows))
+            newest[:0] = zip(due, *run.columns(rows[-missing:]), strict=True)
+        closest = newest[0][0]
+        samples = [sample[1:] for sample in self._samples if sample[0] < closest]
+        samples += [sample[1:] for sample in newest]
+        (end,) = self._last_sample()
+        if samples[-1] != end:
+            samples.append(end)
+        return samples

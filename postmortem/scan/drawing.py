@@ -21,8 +21,8 @@ MAX_NAME = 400
 """Bytes of a description that are read, from its end."""
 MAX_NAMES = 4096
 
-Name = tuple[str, str | None, str | None]
-"""A description without its prefixes, the event and the phase that it means."""
+Name = tuple[str, str | None, str | None, bool]
+"""A description without its prefixes, the event and the phase that it means, and whether there were any prefixes."""
 
 
 class Bars:
@@ -57,7 +57,7 @@ class Bars:
     def draw(self, piece: Draw) -> None:
         """Take in one draw."""
         raw_name, raw_n, raw_total, elapsed, postfix, line, offset, end = piece
-        name, event, phase = self._named(raw_name)
+        name, event, phase, _ = self._named(raw_name)
         total = int(raw_total)
         n = int(raw_n)
         fold = self._fold
@@ -113,20 +113,23 @@ class Bars:
 
     def _read_name(self, raw: bytes) -> Name:
         text = seen(raw[-MAX_NAME:].decode("utf-8", "replace")).strip()
-        text = self._lexicon.peel_prefix(text + " ").strip().removesuffix(":").strip()
+        bare = self._lexicon.peel_prefix(text + " ")
+        prefixed = len(bare) <= len(text)
+        text = bare.strip().removesuffix(":").strip()
         event = phase = None
-        if any(item.match(text) for item in self._lexicon.echoes):
-            event = ECHO
-        for item in () if event else self._lexicon.bar_names:
-            if item.match(text):
-                event, phase = item.pattern.sets.event or "bar_other", item.pattern.sets.phase
-                break
-        if len(self._names) < MAX_NAMES:
-            self._names[raw] = (text, event, phase)
-        return text, event, phase
+        known = self._lexicon.bar_name(text)
+        if known is not None:
+            event = known.pattern.sets.event or "bar_other"
+            phase = known.pattern.sets.phase if event != ECHO else None
+        if len(self._names) >= MAX_NAMES:
+            self._names.clear()  # a log of ever new names: the latest ones are asked for again, and soon
+        found = self._names[raw] = text, event, phase, prefixed
+        return found
 
     def _stamp(self, raw: bytes) -> Stamp | None:
         """The time in front of a bar's description."""
+        if not self._named(raw)[3]:
+            return None
         if raw != self._stamped_name:
             text = seen(raw[-MAX_NAME:].decode("utf-8", "replace")).lstrip("\r")
             self._stamped_name, self._latest_stamp = raw, stamp_of(text, self._lexicon)

@@ -5,17 +5,23 @@ from __future__ import annotations
 import msgspec
 
 from postmortem.model import BarSpan, Event, Item, Traceback
-from postmortem.scan.bars import MAX_RANGES, MAX_SAMPLES
+from postmortem.scan.spans import Main, thinned
 
 MAX_ITEMS = 30_000
 """Events kept of one log; beyond it the oldest attempts go first."""
 MAX_ALIKE = 3_000
 """Events of one pattern kept of one attempt; what a flood adds after that is counted, not kept."""
 MAX_SKIPS = 20_000
-"""The same for what drops a batch: each may be a step of its own."""
-MAX_SPANS = 6_000
-"""Spans of bars kept apart; after that, those of one bar that follow each other become one."""
+"""The same for what drops a batch: each may be a step of its own; and for spans of bars that are left."""
+MAX_SPANS = 4_000
+"""Spans of bars that an attempt may add before those of its middle become fewer."""
+KEPT = 1_000
+"""Items of an attempt's start, and its newest ones, that stay as they are."""
+BACK = 16
+"""Spans that were thinned with which new ones may be joined."""
 MAX_STARTS = 1_500
+HEAD = 64
+"""Items between the first lines of one attempt, at most."""
 
 
 class Items:
@@ -27,6 +33,13 @@ class Items:
         self._alike: dict[str, int] = {}
         self._latest: dict[str, tuple[int, Item]] = {}
         self._starts: list[int] = []
+        self._main = Main("")
+        self._spans = 0
+        """Spans since the middle was thinned last."""
+        self._kept_spans = 0
+        """Spans that are left of what was thinned."""
+        self._seen = self._thinned = 0
+        """Up to where spans were asked for the training bar, and up to where they were thinned."""
         self.dropped = 0
 
     @property
@@ -34,46 +47,41 @@ class Items:
         """The newest item."""
         return self._items[-1] if self._items else None
 
-    @property
-    def newest(self) -> int:
-        """The position of the newest item."""
-        return len(self._items) - 1
+    def replace(self, before: Event, item: Event) -> None:
+        """Put what an event of late became in its place; in that of the traceback behind it that it closed, too."""
+        for at in range(len(self._items) - 1, max(-1, len(self._items) - 1 - KEPT), -1):
+            if self._items[at] is before:
+                self._items[at] = item
+                after = self._items[at + 1] if at + 1 < len(self._items) else None
+                if isinstance(after, Traceback) and after.exception is before:
+                    self._items[at + 1] = msgspec.structs.replace(after, exception=item)
+                return
 
-    def replace(self, at: int, item: Event) -> None:
-        """Put what an event became in its place."""
-        self._items[at] = item
-
-    def replace_exception(self, at: int, before: Event, item: Event) -> None:
-        """The same for an exception, which may close the traceback behind it."""
-        self._items[at] = item
-        after = self._items[at + 1] if at + 1 < len(self._items) else None
-        if isinstance(after, Traceback) and after.exception is before:
-            self._items[at + 1] = msgspec.structs.replace(after, exception=item)
-
-    def start(self) -> None:
-        """A job starts: floods are counted anew."""
+    def start(self, job: str | None = None) -> None:
+        """A job starts: floods are counted anew. `job` is its name, None where this does not say it."""
         self.put_back()
         self._alike = {}
         self._starts.append(len(self._items))
+        self._main = Main(self._main.job if job is None else job)
+        self._spans = self._kept_spans = 0
+        self._seen = self._thinned = len(self._items)
 
-    def append(self, item: Item) -> bool:
-        """Keep an item, or count it. True when older items had to go, and so all positions changed."""
-        kind = item.pattern if isinstance(item, Event) else type(item).__name__
-        alike = self._alike[kind] = self._alike.get(kind, 0) + 1
-        if isinstance(item, BarSpan) and alike > MAX_SPANS:
-            joined = _joined(self._items[-1], item)
-            if joined is not None:
-                self._items[-1] = joined
-                return False
-        if alike > (MAX_SKIPS if isinstance(item, BarSpan) or kind in self._skips else MAX_ALIKE):
-            self._latest[kind] = (len(self._items), item)
-            self.dropped += 1
-            return False
+    def append(self, item: Item) -> None:
+        """Keep an item, or count it."""
+        if isinstance(item, BarSpan):
+            self._spans += 1
+            if self._spans > MAX_SPANS:
+                self._thin()
+        else:
+            kind = item.pattern if isinstance(item, Event) else type(item).__name__
+            alike = self._alike[kind] = self._alike.get(kind, 0) + 1
+            if alike > (MAX_SKIPS if kind in self._skips else MAX_ALIKE):
+                self._latest[kind] = (len(self._items), item)
+                self.dropped += 1
+                return
         self._items.append(item)
-        if len(self._items) <= MAX_ITEMS and len(self._starts) <= MAX_STARTS:
-            return False
-        self._forget()
-        return True
+        if len(self._items) > MAX_ITEMS or len(self._starts) > MAX_STARTS:
+            self._forget()
 
     def full(self, pattern: str) -> bool:
         """Whether what comes of this pattern is only counted."""
@@ -95,33 +103,55 @@ class Items:
         """Everything that was kept."""
         return tuple(self._items)
 
+    def _thin(self) -> None:
+        """Make the spans fewer that are neither of the attempt's start nor of late."""
+        self.put_back()
+        self._main.see(self._items[self._seen :])
+        first = max(self._thinned, (self._starts[-1] if self._starts else 0) + KEPT)
+        end = len(self._items) - KEPT
+        self._spans = 0
+        if end <= first:
+            self._seen = len(self._items)
+            return
+        kept, dropped = thinned(self._items[first:end], self._main.name, self._kept_spans)
+        spans = sum(isinstance(item, BarSpan) for item in kept)
+        if self._kept_spans + spans > MAX_SKIPS:
+            kept = [item for item in kept if not isinstance(item, BarSpan)]
+            dropped += spans
+            spans = 0
+        self._kept_spans += spans
+        self._items[first:end] = kept
+        self.dropped += dropped
+        self._thinned = first + len(kept)
+        lowest = max(first, self._thinned - BACK)
+        while self._thinned > lowest and isinstance(self._items[self._thinned - 1], BarSpan):
+            self._thinned -= 1  # what comes may go on with these
+            self._kept_spans -= 1
+        self._seen = len(self._items)
+
     def _forget(self) -> None:
-        """Drop the older half, as far as possible at the start of an attempt."""
+        """Drop the older half, as far as possible at the start of an attempt; else the middle of a long one."""
         half = len(self._items) // 2
         if len(self._starts) > MAX_STARTS:
             half = self._starts[len(self._starts) // 2]
         at = next((start for start in self._starts if start >= half), half)
         self.put_back()
-        self.dropped += at
-        del self._items[:at]
-        self._starts = [start - at for start in self._starts if start >= at]
+        head = self._head(at)
+        self.dropped += at - len(head)
+        self._items[:at] = head
+        moved = at - len(head)
+        self._starts = [start - moved for start in self._starts if start >= at] or ([0] if head else [])
+        self._seen = max(0, self._seen - moved)
+        self._thinned = max(0, self._thinned - moved)
+        self._kept_spans = sum(isinstance(item, BarSpan) for item in self._items[: self._thinned])
 
-
-def _joined(before: Item, span: BarSpan) -> BarSpan | None:
-    """Two spans of one bar as one; None where they are not of one."""
-    if not isinstance(before, BarSpan) or before.description != span.description or before.total != span.total:
-        return None
-    if before.start_n != span.start_n or span.first_n < before.last_n:
-        return None
-    samples = before.samples + span.samples
-    walls = before.walls + span.walls if before.walls and span.walls else ()
-    step = 2 if len(samples) > 2 * MAX_SAMPLES else 1
-    return msgspec.structs.replace(
-        span,
-        place=before.place,
-        first_n=before.first_n,
-        draws=before.draws + span.draws,
-        unproven=(before.unproven + span.unproven)[:MAX_RANGES],
-        samples=(*samples[:-1:step], samples[-1]),
-        walls=(*walls[:-1:step], walls[-1]) if walls else (),
-    )
+    def _head(self, at: int) -> list[Item]:
+        """The first items of the attempt that goes on at item `at`; nothing where one starts there."""
+        if not self._starts or self._starts[-1] >= at:
+            return []
+        first = self._starts[-1]
+        for start in reversed(self._starts):
+            if start < first - HEAD:
+                break
+            first = start
+        return self._items[first : min(at, first + KEPT)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -148,6 +148,18 @@ class Lexicon:
             names.append(tuple(f"{name}_0" for name in BAR_PARTS))
         return re.compile("|".join(parts).encode()), tuple(names)
 
+    def bar_name(self, text: str) -> Compiled | None:
+        """The entry that knows a bar by its description `text`: a line that only quotes bars, else a bar; or None."""
+        if not any(map(text.__contains__, self._bar_words)):
+            return None
+        return next((item for item in (*self.echoes, *self.bar_names) if item.match(text)), None)
+
+    @cached_property
+    def _bar_words(self) -> tuple[str, ...]:
+        """The literals of which one is in all descriptions that an entry knows; the empty one where one has none."""
+        named = (item.pattern.anchors or ("",) for item in (*self.echoes, *self.bar_names))
+        return tuple(dict.fromkeys(word for words in named for word in words))
+
     def peel_prefix(self, text: str) -> str:
         """`text` without the decorations (timestamps, ranks, container names) in front of it."""
         for _ in range(4):
@@ -186,8 +198,10 @@ class Lexicon:
         return expression(any_of(carriers(self.knowledge.patterns)))
 
 
-def ordered(entries: Iterable[Compiled]) -> list[Compiled]:
+def ordered(entries: Collection[Compiled]) -> list[Compiled]:
     """Entries in a stable order, those that others yield to first."""
+    if len(entries) < 2:
+        return list(entries)
     listed = sorted(entries, key=lambda item: item.pattern.id)
     yielding = {other for item in listed for other in item.pattern.yields_to}
     return sorted(listed, key=lambda item: item.pattern.id not in yielding)

@@ -28,6 +28,7 @@ MAX_WRITERS = 64
 PATIENCE, MAX_PATIENCE = 1024, 1 << 17
 _OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n]|[^\n\r -~])*(?=[\r\n][^"{]{0,400}(?:"|\Z)|\Z)')
 """The end of a line that may open the config dump: its colour ends behind it, or what shows nothing; a key follows."""
+_FRAMES = frozenset({"frame", "frame_boxed"})
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
@@ -228,6 +229,8 @@ class Scanner:
         if names is not None:
             cut = piece.offset == self._cut_off
             text = without_bar(text, self._lexicon.peel_prefix(text), (*names, self._job), cut=cut)
+        if self._traceback.full and entries is not None and self._passes_frame(entries, text):
+            return
         events = list(self._recognise(text, place, entries)) if entries is not None else []
         claimed = any(event.role != "trainer" for event in events)
         self._follow_wrapped(text, claimed=claimed)
@@ -252,6 +255,19 @@ class Scanner:
                     self._flush_traceback(self._traceback.close(event))
         if self._new is not None and self._new[1].begun:
             self._tracebacks[self._new[0]] = self._new[1]
+
+    def _passes_frame(self, entries: set[Compiled], text: str) -> bool:
+        """A traceback that has as many frames as are kept: one more is not read, nor is the code that comes next."""
+        if not all(item.pattern.sets.event in _FRAMES for item in entries):
+            return False
+        entry = self._recognise.claimant(text, entries)
+        if entry is None or entry.pattern.sets.event != "frame":
+            return False
+        self._follow_wrapped(text, claimed=True)
+        self._follow_unfinished(text, claimed=True)
+        self._traceback.left_out += 1
+        self._expect_code(True)
+        return True
 
     def _of_writer(self, text: str) -> TracebackReader:
         """The traceback that a line may belong to: processes that write at once name themselves in front."""
@@ -284,9 +300,9 @@ class Scanner:
         if self._items.last is not event:
             return
         if entry is not None and Wrapped.wanted(event, entry):
-            self._wrapped = Wrapped(event, entry, self._items.newest)
+            self._wrapped = Wrapped(event, entry)
         elif Unfinished.wanted(event):
-            self._unfinished = Unfinished(event, self._items.newest)
+            self._unfinished = Unfinished(event)
 
     def _follow_unfinished(self, text: str, *, claimed: bool) -> None:
         """An exception's message that its line breaks off: known with the next line, it is that statement."""
@@ -296,10 +312,10 @@ class Scanner:
         before = held.event
         more = not claimed and held.extend(self._lexicon.peel_prefix(text), self._as_one)
         if held.event is not before:
-            self._items.replace_exception(held.at, before, held.event)
+            self._items.replace(before, held.event)
             entry = self._lexicon.by_id.get(held.event.pattern)
             if entry is not None and Wrapped.wanted(held.event, entry):
-                self._wrapped = Wrapped(held.event, entry, held.at)
+                self._wrapped = Wrapped(held.event, entry)
         if not more:
             self._unfinished = None
 
@@ -311,8 +327,10 @@ class Scanner:
     def _follow_wrapped(self, text: str, *, claimed: bool) -> None:
         if self._wrapped is None:
             return
+        before = self._wrapped.event
         more = not claimed and self._wrapped.extend(self._lexicon.peel_prefix(text))
-        self._items.replace(self._wrapped.at, self._wrapped.event)
+        if self._wrapped.event is not before:
+            self._items.replace(before, self._wrapped.event)
         if not more:
             self._wrapped = None
 
@@ -328,11 +346,11 @@ class Scanner:
         if isinstance(item, Event) and item.event in _STARTS:
             # a config that is still open never closes: it belongs to what comes before this
             self._end_dump()
-            self._items.start()
+            job = item.groups["name"].reveal() if "name" in item.groups else None
+            self._job = self._job if job is None else job
+            self._items.start(job)
             self._bars.start()
-            self._job = item.groups["name"].reveal() if "name" in item.groups else self._job
-        if self._items.append(item):
-            self._wrapped = self._unfinished = None
+        self._items.append(item)
 
     def _end_dump(self) -> None:
         if self._dump.open:

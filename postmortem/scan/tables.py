@@ -19,6 +19,9 @@ from postmortem.scan.segments import FEED, RETURN
 MIN_ROWS = 12
 """Fewer rows than this are read one by one."""
 _KEPT = 8
+TRY = 32
+"""Draws that a look for rows behind a draw may take as long as: one that finds none has to be earned anew by them."""
+MAX_CREDIT = 4 * TRY
 _FEW, _MANY = 64, 512
 _GUESS = 24
 """The longest that the time that remains, or the rate, may be: as the bar's syntax has it."""
@@ -45,6 +48,10 @@ class Tables:
         self._forms: dict[tuple[object, ...], Form] = {}
         self._difference = np.empty(TABLE, np.uint8)
         self._wrong = np.empty(TABLE, np.bool_)
+        self._credit = MAX_CREDIT
+        """Draws that may still be spent on looking: those that were taken together or one by one earn it."""
+        self.tries = 0
+        """How often rows were looked for."""
 
     def after(
         self, block: bytes, start: int, stop: int, found: re.Match[bytes], names: Sequence[str], line: int, offset: int
@@ -53,12 +60,32 @@ class Tables:
 
         `line` and `offset` are those of the draw.
         """
+        self._credit = min(self._credit + 1, MAX_CREDIT)
+        if self._credit < TRY:
+            return None
         end, feeds = _end_of(block, stop)
         width = end - start
         if len(block) - end < MIN_ROWS * width or width > TABLE or not (feeds or block[start] == RETURN):
             return None
         if found.end() < stop and not block[found.end() : stop].isspace():
             return None
+        run = self._look(block, start, end, feeds, found, names, line, offset)
+        self._credit = min(self._credit - TRY + (run.rows if run is not None else 0), MAX_CREDIT)
+        return run
+
+    def _look(
+        self,
+        block: bytes,
+        start: int,
+        end: int,
+        feeds: int,
+        found: re.Match[bytes],
+        names: Sequence[str],
+        line: int,
+        offset: int,
+    ) -> Run | None:
+        self.tries += 1
+        width = end - start
         there = end + MIN_ROWS * width - bool(feeds)
         if there == len(block) or block[there] == (FEED if feeds else RETURN):
             run = self._even(Draws(block, start, end, found, names), feeds, line, offset)

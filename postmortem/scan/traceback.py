@@ -40,6 +40,7 @@ class TracebackReader:
         self._flat = False
         self.left_out = 0
         """Frames beyond what is kept of one traceback, in all."""
+        self._over = False
         self.want_code = False
         """Whether the line before was a frame, whose code comes next."""
 
@@ -52,6 +53,11 @@ class TracebackReader:
     def open(self) -> bool:
         """Whether frames have been read that no exception line closed yet."""
         return bool(self._frames)
+
+    @property
+    def full(self) -> bool:
+        """Whether further frames are only passed over, with their code."""
+        return self._over
 
     def begin(self, place: Place) -> Traceback | None:
         """A new head: returns what the unfinished one before it had, if it had any frames."""
@@ -78,7 +84,8 @@ class TracebackReader:
             ):
                 self._repeated = True
                 return
-        if len(self._frames) < MAX_FRAMES:
+        self._over = len(self._frames) >= MAX_FRAMES
+        if not self._over:
             self._frames.append(Frame(event.place, path, function, LogText(""), number))
         else:
             self.left_out += 1
@@ -87,6 +94,8 @@ class TracebackReader:
         """The line after a frame; True if it is that frame's code: deeper indented than a frame line, if those are."""
         if not self._frames or not (text.startswith("    ") or (self._flat and not _NO_CODE.match(text))):
             return False
+        if self._over:
+            return True
         code = text.strip()
         half = len(code) // 2
         if len(code) % 2 == 0 and code[:half] == code[half:]:
@@ -116,3 +125,4 @@ class TracebackReader:
         self._start = None
         self._doubled = False
         self._repeated = False
+        self._over = False

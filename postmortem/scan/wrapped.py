@@ -25,9 +25,8 @@ _WHOLE = ("gpu_total", "pytorch_allocated")
 class Wrapped:
     """Follows one message until its sizes are complete or the text ends."""
 
-    def __init__(self, event: Event, entry: Compiled, at: int) -> None:
+    def __init__(self, event: Event, entry: Compiled) -> None:
         self.event = event
-        self.at = at
         self._entry = entry
         text = event.text.reveal()
         self._hard = text
@@ -65,9 +64,8 @@ class Wrapped:
 class Unfinished:
     """Follows an exception whose message says nothing known: its line may have been broken inside the message."""
 
-    def __init__(self, event: Event, at: int) -> None:
+    def __init__(self, event: Event) -> None:
         self.event = event
-        self.at = at
         self._text = event.text.reveal()
         self._left = MAX_UNFINISHED
 

@@ -182,12 +182,32 @@ def _spoilt(bar: Bar, n: int, random: Random) -> str:
     )
 
 
+def changing(style: Style, draws: int, seed: int) -> str:
+    """Draws of which each is of another bar than the one before it: of a few names in turn, of new ones, of new totals."""
+    random = Random(seed)
+    names = random.choice((2, 3, 10, draws, 1))
+    totals = 1 if names > 1 else random.choice((2, draws))
+    step = random.choice((0, 1, 1, 3))
+    bars = [Bar(style, f"mugs{index or ''}", 9_999 + index % totals, 0) for index in range(max(names, totals))]
+    rows = []
+    for index in range(draws):
+        bar = bars[index % len(bars)]
+        bar.seconds += 1
+        bar.postfix = f", loss: {index % 9}.0" if index % 4 else bar.postfix
+        rows.append(bar.draw(5 + step * (index // len(bars))))
+        if random.random() < 0.01:
+            rows.append(random.choice(TEXTS))
+    return "".join(rows)
+
+
 @st.composite
 def parts(draw: st.DrawFn, style: Style) -> str:
-    """A stretch, another bar between two halves of one, a text, or a piece of a draw."""
-    kind = draw(st.sampled_from(["steps", "steps", "steps", "pause", "text", "restart", "total"]))
+    """A stretch, another bar between two halves of one, bars in turn, a text, or a piece of a draw."""
+    kind = draw(st.sampled_from(["steps", "steps", "steps", "pause", "text", "restart", "total", "changing"]))
     if kind == "text":
         return draw(st.sampled_from(TEXTS))
+    if kind == "changing":
+        return changing(style, draw(st.sampled_from([3, 30, 150])), draw(st.integers(0, 1 << 20)))
     name = draw(st.sampled_from(["mugs", "mugs", "mugs", *NAMES]))
     start = draw(st.sampled_from(STARTS))
     steps = draw(st.sampled_from([0, 1, 2, 5, 30, 130]))

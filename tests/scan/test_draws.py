@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import os
+from unittest import mock
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from postmortem.model import BarSpan
+from postmortem.scan import items
 from tests.scan.draws import Clean, clean_runs, logs
 from tests.test_equal import differs
 from tests.ways import CUTTINGS, MODES, anyhow, pieces, scanned
@@ -27,6 +29,17 @@ def test_cuts_and_means_change_nothing_of_a_log_of_bars(data: bytes, sizes: list
         for cutting in (CUTTINGS["one piece"], anyhow, lambda data: pieces(data, *sizes)):
             difference = differs(plain, scanned(data, mode, cutting))
             assert not difference, mode.name
+
+
+@given(logs(), st.sampled_from([(4, 2), (20, 5), (60, 3)]))
+@settings(max_examples=COUNT, deadline=None, suppress_health_check=QUIET)
+def test_nor_where_there_are_more_bars_than_are_kept(data: bytes, bounds: tuple[int, int]) -> None:
+    spans, kept = bounds
+    with mock.patch.multiple(items, MAX_SPANS=spans, KEPT=kept, MAX_ALIKE=9, MAX_ITEMS=400):
+        plain = scanned(data, MODES[0], CUTTINGS["one piece"])
+        for mode in MODES:
+            for cutting in (CUTTINGS["one piece"], anyhow):
+                assert not differs(plain, scanned(data, mode, cutting)), mode.name
 
 
 @given(logs())

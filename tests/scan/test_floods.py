@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postmortem.model import BarSpan, Event, ScanResult, Traceback
+from postmortem.model import Event, ScanResult, Traceback
 from postmortem.scan import Lexicon, floods, items, scan, scanner
-from postmortem.scan.bars import MAX_SAMPLES
-from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS, MAX_SPANS
+from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS
 from postmortem.scan.recognise import Recogniser
+from postmortem.scan.traceback import MAX_FRAMES
 from tests.conftest import Analyse
 from tests.simulate import bar, config, finished, head, training
 
@@ -176,14 +176,32 @@ def test_a_flood_is_passed_over(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatc
     assert [notice.values for notice in found.warnings] == [{"count": count - MAX_ALIKE - 1}]
 
 
-def test_spans_of_one_bar_become_one_and_lose_nothing(lexicon: Lexicon) -> None:
-    steps = 4 * (MAX_SPANS + 2000)
-    skipped = set(range(7, steps, 4001))
-    draws = training(steps, skipped, buffered=True).split("\r")
-    log = "".join(("\nSaving at step 9\n" if index % 8 == 0 else "") + "\r" + draw for index, draw in enumerate(draws))
-    spans = [item for item in scan([log.encode()], lexicon).items if isinstance(item, BarSpan)]
-    assert len(spans) <= MAX_SPANS + 1
-    assert {n for span in spans for start, end in span.unproven for n in range(start, end)} == skipped
-    assert (spans[-1].first_n, spans[-1].last_n) == (spans[-2].last_n, steps)
-    assert sum(span.draws for span in spans) == 2 * steps + 1 - len(skipped)
-    assert len(spans[-1].samples) <= 2 * MAX_SAMPLES + MAX_SAMPLES
+def test_frames_beyond_those_that_are_kept(lexicon: Lexicon) -> None:
+    """A recursion without end: each frame keeps its own code, and the code of the others is no statement."""
+    code = ["f(g)", "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')"]
+    frames = "".join(
+        f'  File "/opt/x.py", line {number + 1}, in f\n    {code[number >= MAX_FRAMES]}\n'
+        for number in range(3 * MAX_FRAMES)
+    )
+    log = f"Traceback (most recent call last):\n{frames}KeyError: 'exp_avg'\n"
+    event, traceback = scan([log.encode()], lexicon).items
+    assert isinstance(event, Event)
+    assert event.exception == "KeyError"
+    assert isinstance(traceback, Traceback)
+    assert [frame.number for frame in traceback.frames] == list(range(1, MAX_FRAMES + 1))
+    assert {frame.code.reveal() for frame in traceback.frames} == {code[0]}
+    assert traceback.exception is event
+
+
+def test_frames_beyond_those_that_are_kept_are_not_read(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    once = Recogniser.__call__
+
+    def counting(self: Recogniser, text: str, *rest: object) -> object:
+        read.append(text)
+        return once(self, text, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Recogniser, "__call__", counting)
+    frames = "".join(f'  File "/opt/x.py", line {number}, in f\n    f({number})\n' for number in range(5 * MAX_FRAMES))
+    scan([f"Traceback (most recent call last):\n{frames}".encode()], lexicon)
+    assert len(read) <= MAX_FRAMES + 2
