@@ -72,6 +72,8 @@ class Lexicon:
         self.words = tuple(asked)
         self.meanings: dict[tuple[str, frozenset[Compiled]], tuple[Event, ...]] = {}
         """What lines that were read mean; see recognise.py."""
+        self._peeled = "", ""
+        """The line that was peeled last, and what is left of it."""
         self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
         self._literals = Literals(self.words, engine)
 
@@ -97,13 +99,18 @@ class Lexicon:
         return re.compile("|".join(parts).encode()), tuple(names)
 
     def peel_prefix(self, text: str) -> str:
-        """`text` without the decorations (timestamps, ranks, container names) in front of it."""
+        """`text` without the decorations (timestamps, ranks, container names) in front of it; itself without any."""
+        asked, bare = self._peeled
+        if asked is text:  # several readers of one line ask in turn
+            return bare
+        bare = text
         for _ in range(4):
-            found = self._any_prefix.match(text)
+            found = self._any_prefix.match(bare)
             if not found or not found.end():
-                return text
-            text = text[found.end() :]
-        return text
+                break
+            bare = bare[found.end() :]
+        self._peeled = text, bare
+        return bare
 
     def prefix(self, text: str) -> Any:
         """The match of the entry whose decoration stands in front of `text`, with its groups; None without one."""
