@@ -74,6 +74,7 @@ def bounds(
     return start, end
 
 
+@lru_cache(maxsize=256)
 def release(text: str) -> int:
     """A torch release as a number that orders as releases do: ``2.10`` is 2010."""
     major, minor = (int(part) for part in text.split(".")[:2])
@@ -221,5 +222,6 @@ def _second(day: str) -> int:
     return int(datetime.fromisoformat(day).replace(tzinfo=timezone.utc).timestamp())
 
 
+@lru_cache(maxsize=1024)
 def _day(second: int) -> str:
     return datetime.fromtimestamp(second, timezone.utc).strftime("%Y-%m-%d")

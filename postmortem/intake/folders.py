@@ -88,12 +88,7 @@ def inside(folder: Path, entry: Path) -> bool:
 
 def configs_in(folder: Path) -> tuple[Path, ...]:
     """The job configs of a run folder, most trusted first."""
-    found = []
-    for name in CONFIG_NAMES:
-        candidate = folder / name
-        if _is_file(folder, candidate):
-            found.append(candidate)
-    return tuple(found)
+    return tuple(found for name in CONFIG_NAMES if (found := _file_in(folder, name)) is not None)
 
 
 def natural(name: str) -> list[tuple[bool, int, str]]:
@@ -117,8 +112,8 @@ def _run_in(folder: Path) -> RunFolder | None:
         )
         logs.extend((f"logs/{entry.name}", entry) for _, entry in numbered[-MAX_OLD_LOGS:])
         left_out = max(0, len(numbered) - MAX_OLD_LOGS)
-    newest = folder / LOG_NAMES[0]
-    if _is_file(folder, newest):
+    newest = _file_in(folder, LOG_NAMES[0])
+    if newest is not None:
         logs.append((newest.name, newest))
     return RunFolder(folder, tuple(logs), configs_in(folder), left_out, crowded) if logs else None
 
@@ -170,6 +165,16 @@ def _is_file(folder: Path, entry: Path) -> bool:
         )
     except OSError:
         return False
+
+
+def _file_in(folder: Path, name: str) -> Path | None:
+    """The file of that name in `folder`, if it is there: most names are not, and are asked for in every run."""
+    try:
+        mode = os.lstat(os.path.join(folder, name)).st_mode  # noqa: PTH118
+    except OSError:
+        return None
+    entry = folder / name
+    return entry if stat.S_ISREG(mode) or _is_file(folder, entry) else None
 
 
 def _is_folder(entry: Path) -> bool:

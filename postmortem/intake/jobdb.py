@@ -7,8 +7,9 @@ stranger: it is read without a lock, within limits, and damage makes it no witne
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +41,16 @@ _NUMBERS = ("step", "total_steps")
 
 def find(folder: Path, *, climb: bool = True) -> Path | None:
     """The database of the toolkit that `folder`, a run folder, belongs to; None when there is none."""
-    absolute = Path(os.path.abspath(folder))  # noqa: PTH100  (as the user sees it: `output` may be a link to a volume)
-    for place in (absolute, *absolute.parents[: LEVELS if climb else 0]):
-        candidate = place / NAME
-        try:
-            if candidate.is_file() and not candidate.is_symlink():
-                return candidate
-        except OSError:
-            continue
+    place = os.path.abspath(folder)  # noqa: PTH100  (as the user sees it: `output` may be a link to a volume)
+    for _ in range(1 + LEVELS if climb else 1):
+        candidate = os.path.join(place, NAME)  # noqa: PTH118  (of many runs each looks: a tenth of what Path takes)
+        with suppress(OSError):
+            if stat.S_ISREG(os.lstat(candidate).st_mode):
+                return Path(candidate)
+        above = os.path.dirname(place)  # noqa: PTH120
+        if above == place:
+            return None
+        place = above
     return None
 
 

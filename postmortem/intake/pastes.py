@@ -129,7 +129,7 @@ def _straight(found: re.Match[bytes]) -> bytes:
 
 def _filled(head: bytes) -> list[bytes]:
     """The lines of `head` that have something in them; the last may be cut off."""
-    return [line for line in head.split(b"\n")[:-1] if line.strip()]
+    return [line for line in head.split(b"\n")[:-1] if line and not line.isspace()]
 
 
 def _numbered(head: bytes) -> bytes | None:

@@ -69,7 +69,7 @@ class Intake(msgspec.Struct, frozen=True):
     @property
     def has_loss_log(self) -> bool:
         """Whether the run folder holds a loss database."""
-        return self.folder is not None and (self.folder / "loss_log.db").is_file()
+        return self.folder is not None and os.path.isfile(os.path.join(self.folder, "loss_log.db"))  # noqa: PTH113, PTH118
 
     def skipped_steps(self) -> tuple[int, ...] | None:
         """What the run folder's database says of skipped steps; None when there is none, or it cannot be read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,8 @@ MAX_DIFFERENCES = 12
 MAX_OTHERS = 1000
 _CONTAINERS = frozenset({"sample.samples"})
 """Covered as a whole, but their parts are worth telling apart."""
+_DATASETS = "datasets"
+"""The list whose items have what they leave out by default; in others, only what is given overrides."""
 _LONG = 40
 _MISSING = object()
 _FLAG = re.compile(r"is_[a-z0-9_]{1,40}")
@@ -172,18 +174,37 @@ def _agreed(
     return agreed, sorted(differing)[:MAX_DIFFERENCES]
 
 
-class _Prepared(msgspec.Struct, frozen=True):
-    """Each setting with the value that it has by default, those that follow another one, and all older names."""
+class _Asked(msgspec.Struct, frozen=True):
+    """One setting with the value that it has by default, and its place: keys below the settings, or below each item of
+    the list `head`, behind whose index a path goes on with `tail`."""
 
-    usual: list[tuple[Setting, Value]]
+    setting: Setting
+    default: Value
+    keys: tuple[str | int, ...]
+    head: str | None = None
+    tail: str = ""
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    """The settings, those of them that follow another one, the lists that any is in, and all older names."""
+
+    usual: list[_Asked]
+    heads: frozenset[str]
     followers: list[tuple[Setting, str]]
     aliases: frozenset[str]
 
 
 @lru_cache(maxsize=2)
 def _prepared(knowledge: Knowledge) -> _Prepared:
+    usual: list[_Asked] = []
+    for setting in knowledge.settings:
+        default = Value(setting.default, DEFAULT)
+        head, listed, tail = setting.path.partition("[]")
+        keys = _parts(tail.removeprefix(".")) if tail else ()
+        usual.append(_Asked(setting, default, keys, head, tail) if listed else _Asked(setting, default, _parts(head)))
     return _Prepared(
-        [(setting, Value(setting.default, DEFAULT)) for setting in knowledge.settings],
+        usual,
+        frozenset(asked.head for asked in usual if asked.head is not None),
         [(setting, setting.follows) for setting in knowledge.settings if setting.follows],
         frozenset(alias for setting in knowledge.settings for alias in setting.aliases),
     )
@@ -192,19 +213,23 @@ def _prepared(knowledge: Knowledge) -> _Prepared:
 def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Value]:
     values: dict[str, Value] = {}
     prepared = _prepared(knowledge)
-    for setting, default in prepared.usual:
-        for path, explicit_only in _expand(setting.path, raw.settings):
-            found, at = _lookup(raw.settings, path)
+    lists = {head: _items(raw.settings, head) for head in prepared.heads}
+    for asked in prepared.usual:
+        setting, head = asked.setting, asked.head
+        places: Iterable[tuple[str, Any]] = ((setting.path, raw.settings),)
+        if head is not None:
+            places = ((f"{head}[{index}]{asked.tail}", item) for index, item in lists[head])
+        for path, within in places:
+            found, at = _below(within, asked.keys), path
             if found is _MISSING or found is None:
                 for alias in setting.aliases:
-                    alias_path = _fill(alias, path)
-                    found, at = _lookup(raw.settings, alias_path)
+                    found, at = _lookup(raw.settings, _fill(alias, path))
                     if found is not _MISSING and found is not None:
                         break
             if found is not _MISSING and found is not None:
                 values[path] = Value(_clean(found, setting), source, raw.lines.get(at))
-            elif not explicit_only and not setting.follows:
-                values[path] = default
+            elif head in (None, _DATASETS) and not setting.follows:
+                values[path] = asked.default
     for setting, follows in prepared.followers:
         for path, explicit_only in _expand(setting.path, raw.settings):
             if path not in values and not explicit_only:
@@ -224,14 +249,15 @@ def _expand(path: str, settings: Mapping[str, Any]) -> Sequence[tuple[str, bool]
     if "[]" not in path:
         return ((path, False),)
     head, tail = path.split("[]", 1)
+    return [(f"{head}[{index}]{tail}", head != _DATASETS) for index, _ in _items(settings, head)]
+
+
+def _items(settings: Mapping[str, Any], head: str) -> list[tuple[int, Any]]:
+    """The items of the list `head` that hold settings, with their indexes."""
     items, _ = _lookup(settings, head)
     if not isinstance(items, list):
-        return ()
-    return [
-        (f"{head}[{index}]{tail}", head != "datasets")
-        for index, item in enumerate(items[:MAX_DATASETS])
-        if isinstance(item, dict)
-    ]
+        return []
+    return [(index, item) for index, item in enumerate(items[:MAX_DATASETS]) if isinstance(item, dict)]
 
 
 def _fill(pattern: str, path: str) -> str:
@@ -249,18 +275,20 @@ def _parts(path: str) -> tuple[str | int, ...]:
 
 
 def _lookup(settings: Any, path: str) -> tuple[Any, str]:
-    value = settings
-    for part in _parts(path):
-        if isinstance(part, int):
-            index = part
-            if not isinstance(value, list) or index >= len(value):
-                return _MISSING, path
-            value = value[index]
-        elif isinstance(value, (dict, Mapping)) and part in value:  # nearly always the first, and quickly told
-            value = value[part]
+    return _below(settings, _parts(path)), path
+
+
+def _below(value: Any, keys: tuple[str | int, ...]) -> Any:
+    for key in keys:
+        if isinstance(key, int):
+            if not isinstance(value, list) or key >= len(value):
+                return _MISSING
+            value = value[key]
+        elif isinstance(value, (dict, Mapping)) and key in value:  # nearly always the first, and quickly told
+            value = value[key]
         else:
-            return _MISSING, path
-    return value, path
+            return _MISSING
+    return value
 
 
 def _clean(value: Any, setting: Setting) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -105,7 +106,7 @@ class Value(msgspec.Struct, frozen=True):
     line: int | None = None
 
 
-class JobConfig(msgspec.Struct, frozen=True):
+class JobConfig(msgspec.Struct, frozen=True, dict=True):
     """The effective settings of the process that ran; empty `values` means that no config is known.
 
     `others` are the settings given that the knowledge base says nothing of (leaves, by dotted path). `given` are the
@@ -131,7 +132,14 @@ class JobConfig(msgspec.Struct, frozen=True):
 
     def indexes(self, head: str) -> list[int]:
         """The indexes of the list `head` (``datasets``, ``sample.samples``) that any setting has, ascending."""
-        opening = f"{head}["
-        start = len(opening)
-        found = {path[start : path.index("]", start)] for path in self.values if path.startswith(opening)}
-        return sorted(map(int, found))
+        return self._indexes.get(head, [])
+
+    @cached_property
+    def _indexes(self) -> Mapping[str, list[int]]:
+        """The indexes of every list that stands first in a path."""
+        found: dict[str, set[str]] = {}
+        for path in self.values:
+            head, listed, rest = path.partition("[")
+            if listed:
+                found.setdefault(head, set()).add(rest[: rest.index("]")])
+        return {head: sorted(map(int, indexes)) for head, indexes in found.items()}

@@ -91,7 +91,7 @@ def _after(change: Change, before: Any, config: JobConfig) -> Any:
 
 def _preview_factor(config: JobConfig) -> float:
     """Down to the largest training resolution, and at least to half the pixels."""
-    sides = [value for path, value in _numbers(config, r"sample\.(?:samples\[\d+\]\.)?(?:width|height)")]
+    sides = [value for _, value in _numbers(config, "sample.", r"sample\.(?:samples\[\d+\]\.)?(?:width|height)")]
     trained = _largest_resolution(config)
     return min(_SMALLER, trained / max(sides)) if sides and trained else _SMALLER
 
@@ -115,18 +115,23 @@ def _largest_resolution(config: JobConfig) -> int:
 
 def _resolutions(config: JobConfig) -> list[int]:
     """All resolutions of all datasets, smallest first."""
-    found = [value.value for path, value in config.values.items() if re.fullmatch(r"datasets\[\d+\]\.resolution", path)]
+    found = [config.get(f"datasets[{index}].resolution") for index in config.indexes("datasets")]
     sides = {side for value in found for side in (value if isinstance(value, list) else [value])}
     return sorted(side for side in sides if isinstance(side, int) and not isinstance(side, bool))
 
 
 def _longest_clip(config: JobConfig) -> int:
-    return max((value for _, value in _numbers(config, r"datasets\[\d+\]\.num_frames")), default=0)
+    return max((value for _, value in _numbers(config, "datasets[", r"datasets\[\d+\]\.num_frames")), default=0)
 
 
-def _numbers(config: JobConfig, pattern: str) -> Iterator[tuple[str, int]]:
+def _numbers(config: JobConfig, opening: str, pattern: str) -> Iterator[tuple[str, int]]:
     for path, value in config.values.items():
-        if re.fullmatch(pattern, path) and isinstance(value.value, int) and not isinstance(value.value, bool):
+        if (
+            path.startswith(opening)
+            and re.fullmatch(pattern, path)
+            and isinstance(value.value, int)
+            and not isinstance(value.value, bool)
+        ):
             yield path, value.value
 
 

@@ -15,7 +15,7 @@ from postmortem.model import ConfigChange, JobConfig, NotHelping, Range, Rung, S
 from postmortem.remedies.changes import work_out
 from postmortem.remedies.edited import edited, merged
 from postmortem.vram import Estimate, Forecast, verdict
-from postmortem.vram.estimate import SAMPLING, Rules
+from postmortem.vram.estimate import SAMPLING, rules_of
 from postmortem.vram.forecast import FITS, TOO_MUCH
 
 MAX_STEPS = 6
@@ -107,7 +107,7 @@ def _freed(item: Suggestion, before: Forecast, knowledge: Knowledge) -> Suggesti
     """Whether what other processes give back is enough: the need stays, the card gets larger."""
     if item.saving is None or before.usable is None or item.saving.low < item.saving.high:
         return item
-    fits = verdict(before.need, before.usable + item.saving.likely, Rules(knowledge.memory_rules))
+    fits = verdict(before.need, before.usable + item.saving.likely, rules_of(knowledge))
     return msgspec.structs.replace(item, peak=before.peak, need=before.need, fits=fits)
 
 

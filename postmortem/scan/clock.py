@@ -21,6 +21,8 @@ _LEAP_YEAR = 2000
 
 def stamp_of(text: str, lexicon: Lexicon) -> Stamp | None:
     """The time in the prefixes in front of `text`, the outermost that has one; None without one."""
+    if lexicon.peel_prefix(text) is text:
+        return None
     for _ in range(4):
         found = lexicon.prefix(text)
         if found is None:

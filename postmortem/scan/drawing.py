@@ -54,10 +54,12 @@ class Bars:
         """Whether what is drawn so only quotes a bar."""
         return self._named(raw_name)[1] == ECHO
 
-    def draw(self, piece: Draw) -> None:
-        """Take in one draw."""
+    def draw(self, piece: Draw) -> bool:
+        """Take in one draw; False for what only quotes one."""
         raw_name, raw_n, raw_total, elapsed, postfix, line, offset, end = piece
-        name, event, phase, _ = self._named(raw_name)
+        name, event, phase, _ = self._names.get(raw_name) or self._read_name(raw_name)
+        if event == ECHO:
+            return False
         total = int(raw_total)
         n = int(raw_n)
         fold = self._fold
@@ -70,6 +72,7 @@ class Bars:
             fold.redrawn = True
         fold.raw = raw_name
         fold.draw(n, elapsed, postfix, line, offset, end)
+        return True
 
     def run(self, run: Run) -> None:
         """Take in many draws of the bar that was drawn last, with the result of taking them in one by one."""

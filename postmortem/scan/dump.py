@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from postmortem.jobconfig.parse import integer
 from postmortem.model import ConfigDump, Place
 from postmortem.scan.lexicon import Lexicon
-from postmortem.text import seen
+from postmortem.scan.segments import MAX_TEXT, Region
+from postmortem.text import seen, strip_escapes
 
 MAX_LINES = 20_000
 MAX_CHARS = 1_000_000
 MAX_PATH = 400
 """Longer than the path of any setting; that of an object in an object in an object could be as long as the log."""
 _INSIDE = re.compile(r"\s+(?:[\"\[\]{}]|-?\d|true|false|null)|\}\s*$")
-_KEY = re.compile(r'(\s*)"((?:[^"\\]|\\.)*)"\s*:\s*(.*)$')
+_KEY = re.compile(r'(\s*)"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*(.*)$')
 
 
 class DumpReader:
@@ -55,9 +57,31 @@ class DumpReader:
         if len(self._rows) == 1 and not _KEY.match(shown):
             self._drop()
             return self.offer(raw, place, opens=opens)
+        return self._row(text, shown, place.line)
+
+    def read(self, region: Region, at: int, line_of: Callable[[int], int]) -> int:
+        """Take the lines of the open dump from byte `at` of `region` on, as if each were offered; the byte at which the
+        first starts that is not plainly one of its."""
+        raw = region.raw
+        while self._place is not None and at < len(raw):
+            stop = raw.find(b"\n", at)
+            stop = len(raw) if stop == -1 else stop
+            if stop - at > MAX_TEXT or raw.find(b"\r", at, stop - 1) != -1:
+                break
+            text = self._peel(strip_escapes(raw[at:stop].decode("utf-8", "replace"))).rstrip()
+            shown = seen(text)
+            if shown.strip():
+                if len(self._rows) == 1 and not _KEY.match(shown):
+                    break
+                if not self._row(text, shown, line_of(at)):
+                    break
+            at = stop + 1
+        return min(at, len(raw))
+
+    def _row(self, text: str, shown: str, line: int) -> bool:
         if not _INSIDE.match(shown):
             return False
-        self._rows.append((text, place.line))
+        self._rows.append((text, line))
         self._chars += len(text)
         if shown == "}":
             self._close()

@@ -121,6 +121,8 @@ class Lexicon:
         """What lines that were read mean; see recognise.py."""
         self.framed: dict[str, tuple[Compiled, ...]] = {}
         """The `frame` entries that match a frame; see timeline/frames.py."""
+        self._peeled = "", ""
+        """The line that was peeled last, and what is left of it."""
         self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
         self._literals = Literals(self.words, engine)
 
@@ -161,13 +163,18 @@ class Lexicon:
         return tuple(dict.fromkeys(word for words in named for word in words))
 
     def peel_prefix(self, text: str) -> str:
-        """`text` without the decorations (timestamps, ranks, container names) in front of it."""
+        """`text` without the decorations (timestamps, ranks, container names) in front of it; itself without any."""
+        asked, bare = self._peeled
+        if asked is text:  # several readers of one line ask in turn
+            return bare
+        bare = text
         for _ in range(4):
-            _, end = self._first("_any_prefix", self.prefixes, text)
+            _, end = self._first("_any_prefix", self.prefixes, bare)
             if not end:
-                return text
-            text = text[end:]
-        return text
+                break
+            bare = bare[end:]
+        self._peeled = text, bare
+        return bare
 
     def prefix(self, text: str) -> Any:
         """The match of the entry whose decoration stands in front of `text`, with its groups; None without one."""

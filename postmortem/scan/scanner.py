@@ -118,10 +118,8 @@ class Scanner:
         at = taken = 0
         for piece in pieces:
             if isinstance(piece, tuple):
-                if self._bars.echoed(piece[0]):
+                if not self._bars.draw(piece):
                     self._echo(piece)
-                else:
-                    self._bars.draw(piece)
             elif isinstance(piece, Region):
                 self._last = piece
                 end = at + len(piece.raw)
@@ -147,6 +145,13 @@ class Scanner:
         read = 0
         lines = region.lines()
         while at < size:
+            if self._dump.open:
+                at = self._dump.read(region, at, lines)
+                self._take_dump()
+                while index < count and found[index][0] < at:
+                    index += 1
+                if at == size:
+                    return
             if not self._watching():
                 if index == count:
                     return
@@ -205,8 +210,7 @@ class Scanner:
         stamp = stamp_of(text, self._lexicon) if entries is not None else None
         place = Place(piece.line, piece.offset, self._source, stamp, piece.end)
         if self._dump.offer(text, place, opens=opens):
-            if self._dump.ready is not None:
-                self._add(self._dump.take())
+            self._take_dump()
             return
         if self._box.open:
             row = self._box.offer(text, place)
@@ -355,8 +359,11 @@ class Scanner:
     def _end_dump(self) -> None:
         if self._dump.open:
             self._dump.abandon()
-            if self._dump.ready is not None:
-                self._add(self._dump.take())
+            self._take_dump()
+
+    def _take_dump(self) -> None:
+        if self._dump.ready is not None:
+            self._add(self._dump.take())
 
     def _finish(self) -> None:
         for reader in self._tracebacks.values():
@@ -364,6 +371,8 @@ class Scanner:
         self._end_dump()
         self._bars.end()
         self._items.put_back()
+        # these hold the scanner by its methods: in a circle, all that was read would stay until garbage is searched for
+        del self._bars, self._cutter
 
 
 def _where(hit: tuple[int, object]) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -45,9 +46,15 @@ class Rules:
         return self._by_id.get(f"optimizer.{name}_b") or self._by_id["optimizer.other_b"]
 
 
+@lru_cache(maxsize=2)
+def rules_of(knowledge: Knowledge) -> Rules:
+    """The rules of a knowledge base."""
+    return Rules(knowledge.memory_rules)
+
+
 def parts(job: Job, phase: str, knowledge: Knowledge) -> tuple[Part, ...] | Refusal:
     """What lies on the card at the peak of `phase`, or why that is not known."""
-    rules = Rules(knowledge.memory_rules)
+    rules = rules_of(knowledge)
     if phase in TRAINING:
         return (*_resident(job, rules), _activations(job, rules))
     if phase in SAMPLING:

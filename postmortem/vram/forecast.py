@@ -9,7 +9,7 @@ import msgspec
 
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Bucket, JobConfig, Range
-from postmortem.vram.estimate import GIB, Part, Rules, parts
+from postmortem.vram.estimate import GIB, Part, Rules, parts, rules_of
 from postmortem.vram.job import Refusal, read
 
 FITS, BORDERLINE, TOO_MUCH, UNKNOWN = "fits", "borderline", "does not fit", "unknown"
@@ -74,7 +74,7 @@ def forecast(
         return found
     if gap_mib > 0:
         found = (*found, Part("unexplained", gap_mib, gap_mib, gap_mib * _GAP_SPREAD, "observed"))
-    rules = Rules(knowledge.memory_rules)
+    rules = rules_of(knowledge)
     peak = Range(*(math.fsum(getattr(part, end) for part in found) for end in ("low", "likely", "high")))
     need = _need(peak, card, rules)
     usable = card.usable

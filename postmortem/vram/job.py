@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -97,13 +98,11 @@ def read(config: JobConfig, arch: str | None, buckets: Sequence[Bucket], knowled
         return Refusal("frames")
     if any(batch.controls for batch in batches) and model.control is None:
         return Refusal("controls", {"model": model.title})
-    encoders = {encoder.id: encoder for encoder in knowledge.memory_encoders}
-    vaes = {vae.id: vae for vae in knowledge.memory_vaes}
     control = model.control
     return Job(
         model=model,
-        encoders=tuple(encoders[name] for name in model.encoders),
-        vae=vaes.get(model.vae or ""),
+        encoders=tuple(_encoders(knowledge)[name] for name in model.encoders),
+        vae=next((vae for vae in knowledge.memory_vaes if vae.id == model.vae), None),
         qtype=qtype,
         mode=_mode(qtype, asked),
         adapter="|" in str(config.get("model.qtype") or "") or bool(config.get("model.accuracy_recovery_adapter")),
@@ -129,11 +128,21 @@ def read(config: JobConfig, arch: str | None, buckets: Sequence[Bucket], knowled
     )
 
 
+@lru_cache(maxsize=2)
+def _encoders(knowledge: Knowledge) -> Mapping[str, MemoryEncoder]:
+    return {encoder.id: encoder for encoder in knowledge.memory_encoders}
+
+
 def _model(config: JobConfig, arch: str | None, knowledge: Knowledge) -> MemoryModel | Refusal:
     if arch is None:
         return Refusal("unknown_model")
+    return _named(arch, str(config.get("model.name_or_path") or ""), knowledge)
+
+
+@lru_cache(maxsize=128)
+def _named(arch: str, name: str, knowledge: Knowledge) -> MemoryModel | Refusal:
+    """The model by its arch and the name of its weights; each fix of a job asks for the same."""
     of_arch = [model for model in knowledge.memory_models if arch in model.arch]
-    name = str(config.get("model.name_or_path") or "")
     fitting = [
         model
         for model in of_arch
