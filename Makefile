@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: demo test lint types arrows patterns unit pages laws mutants fuzz goldens bench cluster fleet faults \
-	lowest newest pythons audit dist clean
+	lowest newest pythons audit mutation dist clean
 
 demo: $(VENV)/.ready
 	@$(BIN)/postmortem fixtures/early-step-checkpointing-off/log.txt --exit-zero
@@ -110,6 +110,17 @@ audit: .venv-tools/.ready .venv-newest/.ready
 	.venv-newest/bin/uv pip freeze --python .venv-newest/bin/python --exclude-editable > .venv-newest/frozen.txt
 	.venv-tools/bin/pip-audit --strict --no-deps --disable-pip -r .venv-newest/frozen.txt
 
+# small changes to the rooms that decide, and which of them no test notices; what was tried stays tried until its code
+# changes. Some two hours of a core in all: make mutation MUTATION='postmortem.remedies.plan*'
+mutation: .venv-mutation/.ready
+	.venv-mutation/bin/mutmut run --max-children 2 $(if $(MUTATION),'$(MUTATION)')
+	.venv-mutation/bin/python scripts/survivors.py
+
+.venv-mutation/.ready: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check -e '.[mutation]'
+	@touch $@
+
 # wheel and sdist in dist/, built twice and compared, looked into, installed and run
 dist: .venv-tools/.ready
 	.venv-tools/bin/python scripts/dist.py dist
@@ -121,4 +132,4 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis

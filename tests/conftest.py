@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 import pytest
 
@@ -17,16 +18,22 @@ from postmortem.scan import Lexicon
 Analyse = Callable[..., Analysis]
 
 
+@cache
+def _lexicon() -> Lexicon:
+    """Once a process, not once a session: mutation testing starts a session for each change, in a fork."""
+    return Lexicon(load(cache=False))
+
+
 @pytest.fixture(scope="session")
 def knowledge() -> Knowledge:
     """The built-in knowledge base."""
-    return load(cache=False)
+    return _lexicon().knowledge
 
 
 @pytest.fixture(scope="session")
-def lexicon(knowledge: Knowledge) -> Lexicon:
+def lexicon() -> Lexicon:
     """The knowledge base, ready for scanning."""
-    return Lexicon(knowledge)
+    return _lexicon()
 
 
 @pytest.fixture(scope="session")

@@ -58,16 +58,13 @@ def holds(condition: str, facts: Mapping[str, Any]) -> bool | None:
     have = facts.get(path)
     if operator == "=" and have is not None and value is not None and value.__class__ is not str:
         return bool(have == value)  # most of them, and hundreds are asked of each run
-    if operator == "known":
-        return have is not None
-    if operator == "unknown":
-        return have is None
     if isinstance(value, str) and value.startswith("@"):
         value = facts.get(value[1:])
         if value is None:
             return None
     if value is None:
-        return (have is None) == (operator == "=")
+        # `= null` and `unknown`, or `!= null` and `known`
+        return (have is None) == (operator in ("=", "unknown"))
     if have is None:
         # the verdict is ours: what it leaves open is known to be open, and equal to nothing
         return operator in ("!=", "not in") if path.startswith("failure.") else None

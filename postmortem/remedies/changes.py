@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from postmortem.knowledge.schema import Change
 from postmortem.model import ConfigChange, JobConfig
@@ -18,36 +18,38 @@ _BITS = re.compile(r"(\d+)")
 def work_out(changes: tuple[Change, ...], config: JobConfig) -> tuple[ConfigChange, ...]:
     """The edits that change something in `config`; none where no config is known."""
     found: list[ConfigChange] = []
-    limits = {change.path: _limit(change, config) for change in changes if change.path.startswith("datasets[]")}
     for change in changes:
+        limit = _limit(change, config)
         for path in _paths(change.path, config):
             value = config.values.get(path)
             if change.given_only and (value is None or value.source == "default"):
                 continue
             before = value.value if value else None
             after = _after(change, before, config)
-            if change.op in ("halve", "scale_frames") and (limit := limits.get(change.path)) is not None:
+            if limit is not None:
                 # one that is no larger than what the largest comes down to sets no peak
-                after = limit if isinstance(before, int) and _is_number(before) and before > limit else None
+                after = limit if _is_number(before) and before > limit else None
             if after is not None and after != before:
                 found.append(ConfigChange(path, before, after))
     return tuple(found)
 
 
 def _limit(change: Change, config: JobConfig) -> int | None:
-    """What the largest of several datasets comes down to."""
+    """What the largest of several datasets comes down to, where an edit lowers them by a number each."""
+    if change.op not in ("halve", "scale_frames") or not change.path.startswith("datasets[]"):
+        return None
     values = [config.values[path].value for path in _paths(change.path, config)]
     numbers = [value for value in values if _is_number(value)]
-    return _after(change, max(numbers), config) if len(numbers) > 1 else None
+    return _after(change, max(numbers), config) if numbers else None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _paths(pattern: str, config: JobConfig) -> Iterator[str]:
     if "[]" not in pattern:
-        if pattern in config.values or config.known:
+        if config.known:
             yield pattern
         return
     opening = pattern.split("[]", 1)[0] + "["
@@ -71,8 +73,9 @@ def _after(change: Change, before: Any, config: JobConfig) -> Any:
         return _lower_bits(before)
     if change.op == "multiply_by_batch_cut":
         batch = config.get("train.batch_size")
-        cut = batch // max(1, batch // 2) if isinstance(batch, int) and batch > 1 else None
-        return (before if isinstance(before, int) and before > 0 else 1) * cut if cut else None
+        if not _is_number(batch) or batch < 2:
+            return None
+        return (before if _is_number(before) and before > 0 else 1) * (batch // (batch // 2))
     if isinstance(before, bool) or not isinstance(before, (int, float)):
         return None
     if change.op == "halve":
@@ -117,7 +120,7 @@ def _resolutions(config: JobConfig) -> list[int]:
     """All resolutions of all datasets, smallest first."""
     found = [config.get(f"datasets[{index}].resolution") for index in config.indexes("datasets")]
     sides = {side for value in found for side in (value if isinstance(value, list) else [value])}
-    return sorted(side for side in sides if isinstance(side, int) and not isinstance(side, bool))
+    return sorted(side for side in sides if _is_number(side))
 
 
 def _longest_clip(config: JobConfig) -> int:
@@ -126,18 +129,12 @@ def _longest_clip(config: JobConfig) -> int:
 
 def _numbers(config: JobConfig, opening: str, pattern: str) -> Iterator[tuple[str, int]]:
     for path, value in config.values.items():
-        if (
-            path.startswith(opening)
-            and re.fullmatch(pattern, path)
-            and isinstance(value.value, int)
-            and not isinstance(value.value, bool)
-        ):
+        if path.startswith(opening) and re.fullmatch(pattern, path) and _is_number(value.value):
             yield path, value.value
 
 
 def _lower_bits(before: Any) -> str | None:
-    text = str(before or "").split("|")[0]
-    bits = _BITS.search(text)
-    if not bits:
-        return None
-    return "uint4" if int(bits[1]) > 4 else "uint3"
+    """The next smaller type that AI Toolkit knows with an adapter; what is at three bits or less stays."""
+    found = _BITS.search(str(before).split("|")[0])
+    bits = int(found[1]) if found else 0
+    return "uint4" if bits > 4 else "uint3" if bits > 3 else None

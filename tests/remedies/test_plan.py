@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.intake import open_path
-from postmortem.knowledge.schema import Change, Knowledge
-from postmortem.model import JobConfig, Value
+from postmortem.knowledge.schema import Knowledge
 from postmortem.pipeline import Source, analyse
 from postmortem.remedies import plan
-from postmortem.remedies.changes import work_out
 from postmortem.scan import Lexicon
 from tests.conftest import Analyse
 from tests.simulate import buckets, config, finished, head, training
@@ -79,15 +77,6 @@ def test_a_dataset_that_has_only_the_largest_resolution_takes_the_next_smaller_o
     analysis = run(head(config(datasets=datasets)) + training(400, {0, 1, 2, 3}))
     found = {item.id: {c.path: (c.before, c.after) for c in item.changes} for item in analysis.suggestions}
     assert found.get("drop_largest_resolution") == edits
-
-
-def test_a_resolution_given_as_a_number_stays_a_number() -> None:
-    values = {
-        "datasets[0].resolution": Value(1024, "log"),
-        "datasets[1].resolution": Value(1536, "log"),
-    }
-    edits = work_out((Change(path="datasets[].resolution", op="drop_largest"),), JobConfig(values, ("log",)))
-    assert [(edit.path, edit.before, edit.after) for edit in edits] == [("datasets[1].resolution", 1536, 1024)]
 
 
 def test_accumulation_keeps_the_effective_batch(run: Analyse) -> None:
