@@ -115,7 +115,7 @@ class Fold:
             self._first_raw = self.raw
         sample = self._life, n, elapsed, line, self.raw
         self._recent.append(sample)
-        if self._life % self._stride() == 0:
+        if self._life < 2 * _DENSE or self._life % self._stride() == 0:
             self._samples.append(sample)
             self._thin()
         self._draws += 1

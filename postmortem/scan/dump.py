@@ -20,6 +20,8 @@ MAX_LINES = 20_000
 MAX_CHARS = 1_000_000
 MAX_PATH = 400
 """Longer than the path of any setting; that of an object in an object in an object could be as long as the log."""
+MAX_KNOWN, MAX_SHORT = 4096, 200
+"""Lines of configs that are kept bare, and bytes of one: the runs of a fleet say mostly the same."""
 _INSIDE = re.compile(r"\s+(?:[\"\[\]{}]|-?\d|true|false|null)|\}\s*$")
 _KEY = re.compile(r'(\s*)"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*(.*)$')
 
@@ -29,6 +31,7 @@ class DumpReader:
 
     def __init__(self, lexicon: Lexicon, source: str) -> None:
         self._peel = lexicon.peel_prefix
+        self._known = lexicon.settings
         self._source = source
         self._rows: list[tuple[str, int]] = []
         self._chars = 0
@@ -66,7 +69,14 @@ class DumpReader:
             stop = len(raw) if stop == -1 else stop
             if stop - at > MAX_TEXT or raw.find(b"\r", at, stop - 1) != -1:
                 break
-            text = self._peel(strip_escapes(raw[at:stop].decode("utf-8", "replace"))).rstrip()
+            line = raw[at:stop]
+            text = self._known.get(line)
+            if text is None:
+                text = self._peel(strip_escapes(line.decode("utf-8", "replace"))).rstrip()
+                if len(line) < MAX_SHORT:
+                    if len(self._known) >= MAX_KNOWN:
+                        self._known.clear()
+                    self._known[line] = text
             if text:
                 if len(self._rows) == 1 and not _KEY.match(text):
                     break

@@ -72,12 +72,14 @@ class Lexicon:
         self.words = tuple(asked)
         self.meanings: dict[tuple[str, frozenset[Compiled]], tuple[Event, ...]] = {}
         """What lines that were read mean; see recognise.py."""
+        self.settings: dict[bytes, str] = {}
+        """Lines of configs that were read, without what stands before them; see dump.py."""
         self._peeled = "", ""
         """The line that was peeled last, and what is left of it."""
-        self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
+        self._owners = tuple(map(frozenset, asked.values()))
         self._literals = Literals(self.words, engine)
 
-    def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
+    def found(self, joined: bytes) -> list[tuple[int, frozenset[Compiled]]]:
         """Where an anchor stands in `joined`, in order, with its entries (none for what only introduces a message).
 
         For each line (cut at LF) and each anchor in it there is one place at least.
