@@ -91,11 +91,10 @@ def _beside(
 ) -> pipeline.Beside:
     """What lies beside the logs; what cannot be had through a fault of ours is as what is not there, and said."""
     faults = Faults()
-    there = loss_log and opened.has_loss_log
-    skipped = faults.guard("loss_log", opened.skipped_steps, lambda: None) if there else None
+    skipped = faults.guard("loss_log", opened.skipped_steps, lambda: None) if loss_log else None
     found = faults.guard("folder", opened.witness, lambda: None) if folder else None
     versions = faults.guard("dating", history, lambda: None)
     notices = opened.notices
-    if there and skipped is None and not faults.found:
+    if loss_log and skipped is None and opened.has_loss_log and not faults.found:
         notices = (*notices, Notice("loss_log_unread"))
     return pipeline.Beside(skipped, None, found, database, versions, (), tuple(faults.found), notices)

@@ -72,7 +72,8 @@ class LogText:
 
     def reveal(self) -> str:
         """The characters on one line, without control or invisible ones. For sink encoders, and for comparing."""
-        return printable(self._raw)
+        raw = self._raw
+        return raw if raw.isascii() and raw.isprintable() else printable(raw)
 
     def __bool__(self) -> bool:
         return bool(self._raw)

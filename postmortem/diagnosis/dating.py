@@ -86,10 +86,11 @@ def _known(
 ) -> Iterator[_Told]:
     """The clues of the knowledge base, each where it first holds."""
     entries, by_pattern = _entries(knowledge, program)
+    of_any = by_pattern.get("", [])
     found: dict[str, int] = {}
     for item in items:
         if isinstance(item, Event):
-            for entry in (*by_pattern.get(item.pattern, ()), *by_pattern.get("", ())):
+            for entry in by_pattern.get(item.pattern, of_any):
                 if entry.id not in found and _holds(entry, item):
                     found[entry.id] = item.place.line
     for entry in entries:
@@ -104,13 +105,14 @@ def _known(
 
 @lru_cache(maxsize=4)
 def _entries(knowledge: Knowledge, program: str) -> tuple[list[Dating], dict[str, list[Dating]]]:
-    """The entries on a program's versions, and those of them that an event of a pattern (of any: ``""``) can show."""
+    """A program's entries, and those of them that an event of a pattern can show (of any other one: ``""``)."""
     entries = [entry for entry in knowledge.datings if entry.program == program]
     by_pattern: dict[str, list[Dating]] = {}
     for entry in entries:
         for pattern in entry.patterns or (("",) if entry.exception else ()):
             by_pattern.setdefault(pattern, []).append(entry)
-    return entries, by_pattern
+    of_any = by_pattern.get("", [])
+    return entries, {name: [*own, *of_any] if name else own for name, own in by_pattern.items()}
 
 
 def _holds(entry: Dating, event: Event) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import msgspec
 
@@ -127,14 +127,17 @@ def _straight(found: re.Match[bytes]) -> bytes:
     return _CURLY[found[0].decode()].encode()
 
 
-def _filled(head: bytes) -> list[bytes]:
+def _filled(head: bytes) -> Iterator[bytes]:
     """The lines of `head` that have something in them; the last may be cut off."""
-    return [line for line in head.split(b"\n")[:-1] if line and not line.isspace()]
+    return (line for line in head.split(b"\n")[:-1] if line and not line.isspace())
 
 
 def _numbered(head: bytes) -> bytes | None:
     """What stands between a line's number and the line, where all lines are numbered one by one."""
-    lines = _filled(head)
+    more_than_may_lack_one = int(0.05 * head.count(b"\n")) + 2
+    if not any(map(_NUMBER.match, islice(_filled(head), more_than_may_lack_one))):
+        return None
+    lines = list(_filled(head))
     if len(lines) < _MIN_LINES:
         return None
     numbers: list[int] = []
@@ -170,11 +173,11 @@ def _without_number(line: bytes, separator: bytes) -> bytes:
 
 def _margin(head: bytes) -> bytes:
     """What all lines start with and no program prints: blanks and bars. A frame's own indent is not part of it."""
-    lines = _filled(head)
+    found = _MARGIN.match(next(_filled(head), b""))
+    margin = found[0] if found else b""
+    lines = list(_filled(head)) if margin else []
     if len(lines) < _MIN_LINES:
         return b""
-    found = _MARGIN.match(lines[0])
-    margin = found[0] if found else b""
     for line in lines:
         while margin and not line.startswith(margin):
             # a line that is only the margin lost the blanks at its end

@@ -59,8 +59,9 @@ def load(text: str) -> tuple[Any, dict[str, int], list[tuple[str, int]]]:
 
     Raises YamlProblem for anything that is not plain YAML within the limits.
     """
-    loader = _Base(text)
+    loader = None
     try:
+        loader = _Base(text)  # the pure one looks at all characters at once
         reader = _Reader(loader, keep="&" in text)
         return reader.document(), reader.lines, reader.duplicates
     except yaml.MarkedYAMLError as error:
@@ -71,7 +72,8 @@ def load(text: str) -> tuple[Any, dict[str, int], list[tuple[str, int]]]:
             raise
         raise YamlProblem(type(error).__name__ + ": not YAML", None) from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def events(text: str) -> Iterator[Any]:

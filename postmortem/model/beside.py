@@ -139,7 +139,7 @@ class JobConfig(msgspec.Struct, frozen=True, dict=True):
         """The indexes of every list that stands first in a path."""
         found: dict[str, set[str]] = {}
         for path in self.values:
-            head, listed, rest = path.partition("[")
-            if listed:
+            if "[" in path:
+                head, _, rest = path.partition("[")
                 found.setdefault(head, set()).add(rest[: rest.index("]")])
         return {head: sorted(map(int, indexes)) for head, indexes in found.items()}

@@ -21,6 +21,8 @@ MAX_LINES = 20_000
 MAX_CHARS = 1_000_000
 MAX_PATH = 400
 """Longer than the path of any setting; that of an object in an object in an object could be as long as the log."""
+MAX_KNOWN, MAX_SHORT = 4096, 200
+"""Lines of configs that are kept bare, and bytes of one: the runs of a fleet say mostly the same."""
 _INSIDE = re.compile(r"\s+(?:[\"\[\]{}]|-?\d|true|false|null)|\}\s*$")
 _KEY = re.compile(r'(\s*)"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*(.*)$')
 
@@ -30,6 +32,7 @@ class DumpReader:
 
     def __init__(self, lexicon: Lexicon, source: str) -> None:
         self._peel = lexicon.peel_prefix
+        self._known = lexicon.settings
         self._source = source
         self._rows: list[tuple[str, int]] = []
         self._chars = 0
@@ -68,8 +71,16 @@ class DumpReader:
             stop = len(raw) if stop == -1 else stop
             if stop - at > MAX_TEXT or raw.find(b"\r", at, stop - 1) != -1:
                 break
-            text = self._peel(strip_escapes(raw[at:stop].decode("utf-8", "replace"))).rstrip()
-            shown = seen(text)
+            line = raw[at:stop]
+            known = self._known.get(line)
+            if known is None:
+                text = self._peel(strip_escapes(line.decode("utf-8", "replace"))).rstrip()
+                known = text, seen(text)
+                if len(line) < MAX_SHORT:
+                    if len(self._known) >= MAX_KNOWN:
+                        self._known.clear()
+                    self._known[line] = known
+            text, shown = known
             if shown.strip():
                 if len(self._rows) == 1 and not _KEY.match(shown):
                     break

@@ -121,12 +121,14 @@ class Lexicon:
         """What lines that were read mean; see recognise.py."""
         self.framed: dict[str, tuple[Compiled, ...]] = {}
         """The `frame` entries that match a frame; see timeline/frames.py."""
+        self.settings: dict[bytes, tuple[str, str]] = {}
+        """Lines of configs that were read, without what stands before them, and as they are seen; see dump.py."""
         self._peeled = "", ""
         """The line that was peeled last, and what is left of it."""
-        self._owners: tuple[tuple[Compiled, ...], ...] = tuple(asked.values())
+        self._owners = tuple(map(frozenset, asked.values()))
         self._literals = Literals(self.words, engine)
 
-    def found(self, joined: bytes) -> list[tuple[int, tuple[Compiled, ...]]]:
+    def found(self, joined: bytes) -> list[tuple[int, frozenset[Compiled]]]:
         """Where an anchor stands in `joined`, in order, with its entries (none for what only introduces a message).
 
         For each line (cut at LF) and each anchor in it there is one place at least. A line counts as it is and as it is

@@ -29,6 +29,8 @@ PATIENCE, MAX_PATIENCE = 1024, 1 << 17
 _OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n]|[^\n\r -~])*(?=[\r\n][^"{]{0,400}(?:"|\Z)|\Z)')
 """The end of a line that may open the config dump: its colour ends behind it, or what shows nothing; a key follows."""
 _FRAMES = frozenset({"frame", "frame_boxed"})
+_MAY_BREAK_OFF = ("oom", "exception")
+"""Roles of what is looked at for a rest in the lines that follow; see wrapped.py."""
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
@@ -134,7 +136,7 @@ class Scanner:
             else:
                 self._bars.run(piece)
 
-    def _region(self, region: Region, found: list[tuple[int, tuple[Compiled, ...] | None]]) -> None:
+    def _region(self, region: Region, found: list[tuple[int, frozenset[Compiled] | None]]) -> None:
         """Look at the segments in which a literal stands, and at those that what came before them asks for."""
         if b"{" in region.raw:
             found += ((opening.start(), None) for opening in _OPENING.finditer(region.raw))
@@ -157,13 +159,13 @@ class Scanner:
                     return
                 at = region.start_of(found[index][0], at)
             stop = region.end_of(at)
-            entries: set[Compiled] | None = None
+            entries: frozenset[Compiled] | None = None
             opens = False
             while index < count and found[index][0] <= stop:
                 named = found[index][1]
                 opens = opens or named is None
                 if named is not None and found[index][0] < at + MAX_TEXT:
-                    entries = entries.union(named) if entries is not None else set(named)
+                    entries = entries | named if entries is not None else named
                 index += 1
             piece = region.segment(at, stop, lines)
             at = stop + 1
@@ -201,9 +203,9 @@ class Scanner:
         return bool(self._dump.open or self._want_code > 0 or self._box.open or self._wrapped or self._unfinished)
 
     def _echo(self, draw: Draw) -> None:
-        self._text(Text(draw[0].strip(), draw[5], draw[6], 0), set(self._lexicon.echoes))
+        self._text(Text(draw[0].strip(), draw[5], draw[6], 0), frozenset(self._lexicon.echoes))
 
-    def _text(self, piece: Text, entries: set[Compiled] | None, *, opens: bool = False) -> None:
+    def _text(self, piece: Text, entries: frozenset[Compiled] | None, *, opens: bool = False) -> None:
         text = strip_escapes(piece.raw.decode("utf-8", "replace"))
         if not self._dump.open:  # a config is data: there nothing is left out
             text = seen(text)
@@ -260,7 +262,7 @@ class Scanner:
         if self._new is not None and self._new[1].begun:
             self._tracebacks[self._new[0]] = self._new[1]
 
-    def _passes_frame(self, entries: set[Compiled], text: str) -> bool:
+    def _passes_frame(self, entries: frozenset[Compiled], text: str) -> bool:
         """A traceback that has as many frames as are kept: one more is not read, nor is the code that comes next."""
         if not all(item.pattern.sets.event in _FRAMES for item in entries):
             return False
@@ -287,7 +289,7 @@ class Scanner:
         self._want_code += wanted - self._traceback.want_code
         self._traceback.want_code = wanted
 
-    def _see_trainers(self, text: str, place: Place, entries: set[Compiled] | None) -> None:
+    def _see_trainers(self, text: str, place: Place, entries: frozenset[Compiled] | None) -> None:
         for event in self._recognise(text, place, entries or ()):
             if event.role == "trainer":
                 self._see_trainer(event)
@@ -300,9 +302,9 @@ class Scanner:
 
     def _watch(self, event: Event) -> None:
         """Look for the rest of an allocator's message that breaks off at the end of its line."""
-        entry = self._lexicon.by_id.get(event.pattern)
-        if self._items.last is not event:
+        if event.role not in _MAY_BREAK_OFF or self._items.last is not event:
             return
+        entry = self._lexicon.by_id.get(event.pattern)
         if entry is not None and Wrapped.wanted(event, entry):
             self._wrapped = Wrapped(event, entry)
         elif Unfinished.wanted(event):

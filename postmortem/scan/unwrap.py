@@ -115,13 +115,13 @@ def width_of(head: bytes) -> int | None:
     if b"\r" in head.replace(b"\r\n", b"\n"):
         return None
     lines = head.split(b"\n")[:4000]
+    widest = max(map(_length, lines), default=0)
+    if not _NARROWEST <= widest <= _WIDEST:
+        return None
     # what a flood repeats, if with other numbers, has one width for another reason
     alike = {(line.translate(_NINE), after.translate(_NINE)): (line, after) for line, after in pairwise([*lines, b""])}
     pairs = alike.values()
     lengths = [_length(line) for line, _ in pairs]
-    widest = max(lengths, default=0)
-    if not _NARROWEST <= widest <= _WIDEST:
-        return None
     full = sum(length == widest for length in lengths)
     nearly = sum(length >= _NEARLY * widest for length in lengths)
     if full < _ENOUGH:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
-from postmortem.model import ConfigDump
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postmortem.knowledge.load import load
+from postmortem.model import ConfigDump, Place
 from postmortem.scan import Lexicon, scan
+from postmortem.scan.dump import DumpReader
+from postmortem.scan.segments import Region
 from tests.conftest import Analyse
 from tests.simulate import config, finished, head, training
+
+KNOWLEDGE = load()
 
 
 def test_values_carry_their_lines(run: Analyse) -> None:
@@ -63,3 +72,56 @@ def test_paths_of_deep_and_long_keys_cost_no_more_than_the_log(lexicon: Lexicon)
     (dump,) = [item for item in found.items if isinstance(item, ConfigDump)]
     assert dump.value is not None
     assert sum(map(len, dump.lines)) < 10_000
+
+
+ROWS = st.sampled_from(
+    [
+        '    "train": {',
+        '        "steps": 3,',
+        '        "prompt": "a } and \\\\" in it",',
+        "    },",
+        "    }",
+        "}",
+        "} ",
+        "",
+        "   ",
+        "/venv/x.py:13: UserWarning: a new version",
+        '2026-02-03T04:05:06.789Z     "lr": 1e-4,',
+        '\x1b[32m    "ema": true\x1b[0m',
+        '    "half\rof": 1',
+        "    \udcff1",
+        '    "long": "' + "x" * 20_000 + '"',
+    ]
+)
+
+
+@given(st.lists(ROWS, max_size=12), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_lines_taken_at_once_are_taken_as_one_by_one(rows: list[str], end: str, whole: bool) -> None:
+    """As far as they are plainly a dump's: the first that is not is left to be offered."""
+    lexicon = Lexicon(KNOWLEDGE)
+    text = end.join(["{", *rows]) + (end if whole else "")
+    region = Region(text.encode("utf-8", "surrogateescape"), 1, 0)
+    at_once, by_one = DumpReader(lexicon, "log"), DumpReader(lexicon, "log")
+    first, *rest = region.segments()
+    assert at_once.offer("{", Place(1, 0, "log")) and by_one.offer("{", Place(1, 0, "log"))
+    reached = at_once.read(region, len(first.raw) + len(end), region.lines())
+    for piece in rest:
+        if piece.offset >= reached:
+            break
+        assert by_one.offer(
+            piece.raw.decode("utf-8", "replace").replace("\x1b[32m", "").replace("\x1b[0m", ""),
+            Place(piece.line, 0, "log"),
+        )
+    assert (at_once.open, at_once._rows, at_once.ready) == (by_one.open, by_one._rows, by_one.ready)
+
+
+def test_a_scan_leaves_nothing_to_a_search_for_garbage(lexicon: Lexicon) -> None:
+    """A circle would keep all of a log, run for run, until the interpreter looks for it."""
+    log = (head(config()) + training(60, {3}) + finished()).encode()
+    gc.collect()
+    gc.disable()
+    try:
+        scan([log], lexicon)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
