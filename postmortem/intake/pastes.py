@@ -1,7 +1,7 @@
-"""Undo what a paste did to every line: HTML escapes, margins, line numbers, curly quotes, literal ``\\n``.
+"""Undo what a paste did to every line: HTML escapes, margins, line numbers, curly quotes, literal ``\\n``, joins.
 
 What was done shows in the first bytes, and line by line the text stays where it was, so evidence keeps its line
-numbers (but for a text flattened to one line, which gets its lines back). Nothing here knows what a log says.
+numbers (but for lines that were joined to one, which part again). Nothing here knows what a log says.
 """
 
 from __future__ import annotations
@@ -33,6 +33,14 @@ _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _MARGIN = re.compile("(?:[ \t|#;*`]|\u2502|\u2503)*".encode())
 _FRAME = re.compile(rb'File "')
 _NUMBER = re.compile(rb"[ \t]*(\d{1,7})")
+_JOINED_FRAME = re.compile(rb'File "[^"\n]{1,600}", line \d{1,9}, in [\w<>.]{1,200} ')
+_MIN_JOINED = 3
+"""Frames in one line from which on it is a traceback whose line breaks were lost."""
+_SEAM = re.compile(
+    rb'[ \t]+(?=Traceback \(most recent call last\): |File "[^"\n]{1,600}", line \d{1,9}, in |'
+    rb"(?:[A-Za-z_]\w{0,60}\.){0,6}[A-Za-z_]?\w{0,60}(?:Error|Exception): |"
+    rb"Error running job: |={20}|- \d{1,4} (?:completed|failure)|Result: )"
+)
 _AFTER_NUMBER = (b": ", b":", b" | ", b"| ", b"|", b"\t", b"  ", b". ", b" ")
 
 
@@ -54,6 +62,8 @@ def damage(head: bytes) -> tuple[Repair, ...]:
 
     if head.count(b"\n") <= 2 and head.count(b"\\n") >= _MIN_LINES:
         note("flattened", _unflatten)
+    if any(len(_JOINED_FRAME.findall(line)) >= _MIN_JOINED for line in head.split(b"\n")):
+        note("joined", _part)
     if _ENTITY.search(head) and not _RAW_ANGLE.search(head):
         note("html", _unescape_html)
     if (_NO_BREAK in head or _PUNCTUATION in head) and _HARD_SPACE.search(head):
@@ -103,6 +113,14 @@ def _unflatten(line: bytes) -> bytes:
     if len(stripped) > 1 and stripped[:1] == stripped[-1:] == b'"':
         line = stripped[1:-1]
     return _ESCAPE.sub(plain, line)
+
+
+def _part(line: bytes) -> bytes:
+    """A traceback that was joined to one line, in lines as Python prints them; any other line as it is."""
+    if len(_JOINED_FRAME.findall(line)) < _MIN_JOINED:
+        return line
+    parted = _JOINED_FRAME.sub(lambda frame: frame[0].rstrip() + b"\n    ", _SEAM.sub(b"\n", line))
+    return parted.replace(b'\nFile "', b'\n  File "')
 
 
 def _unescape_html(line: bytes) -> bytes:

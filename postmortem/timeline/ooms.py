@@ -199,7 +199,10 @@ def _oom(
 ) -> Oom:
     event = cluster.fullest
     first = cluster.events[0]
-    phase = phase_at(first.place, cluster.traceback, stages, lexicon) if not event.phase else event.phase
+    fatal = end.event is not None and any(end.event.place == e.place for e in cluster.events)
+    # a traceback that the log breaks off in still tells the phase, not which call failed
+    trace = cluster.traceback or (end.traceback if fatal else None)
+    phase = phase_at(first.place, trace, stages, lexicon) if not event.phase else event.phase
     kind, resource = event.kind or "gpu_oom", event.resource
     if kind == "gpu_oom" and resource is None and cluster.traceback is not None:
         copies = frames.host_copy(cluster.traceback, lexicon)
@@ -207,8 +210,6 @@ def _oom(
             kind, resource = "host_oom", "pinned_host"
         elif frames.tells_call(cluster.traceback):
             resource = "vram"
-    fatal = end.event is not None and any(end.event.place == e.place for e in cluster.events)
-    trace = cluster.traceback or (end.traceback if fatal else None)
     framed = trace is not None and frames.phase_of(trace, lexicon)[0] is not None
     return Oom(
         place=event.place if len(event.sizes_mib) > len(first.sizes_mib) else first.place,

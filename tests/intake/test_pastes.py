@@ -87,6 +87,20 @@ def test_a_fragment_keeps_the_indent_of_its_frames() -> None:
     assert [repair.name for repair in damage(re.sub("(?m)^", "      ", fragment).encode())] == ["margin"]
 
 
+def test_a_traceback_joined_to_one_line_parts_again(lexicon: Lexicon) -> None:
+    text = (
+        "Error running job: CUDA out of memory. Tried to allocate 96.00 MiB. See documentation for Memory Management\n"
+        f"{'=' * 40}\nResult:\n - 0 completed jobs\n - 1 failure\n{'=' * 40}\n"
+        'Traceback (most recent call last):\n  File "C:\\aitk\\run.py", line 120, in <module>\n    main()\n'
+        '  File "C:\\aitk\\jobs\\process\\BaseSDTrainProcess.py", line 1565, in run\n    self.sd.load_model()\n'
+        '  File "C:\\aitk\\toolkit\\stable_diffusion_model.py", line 700, in load_model\n    transformer.to(device)\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 96.00 MiB.\n"
+    )
+    joined = re.sub(r"\s+", " ", text).encode()
+    assert read(joined, lexicon) == (read(text.encode(), lexicon)[0], ("joined",))
+    assert read(joined, lexicon)[0][:2] == ("gpu_oom", "model_load")
+
+
 def test_lines_stay_where_they_are() -> None:
     text = html.escape(head(config()) + training(40, []) + finished())
     repairs = damage(text.encode())

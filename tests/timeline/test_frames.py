@@ -82,3 +82,38 @@ def test_a_logger_that_takes_the_indentation_away(run: Analyse) -> None:
     ]
     diagnosis = run("".join(f"[2024-09-09 17:43:57] [INFO] {line}\n" for line in lines)).diagnosis
     assert (diagnosis.kind, diagnosis.phase, diagnosis.trainer) == ("gpu_oom", "training_step", "kohya")
+
+
+def test_a_traceback_that_breaks_off_tells_the_phase(run: Analyse) -> None:
+    error = "Error running job: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    log = f"{error}Traceback (most recent call last):\n{MAIN}{RUN}"
+    assert (run(log).diagnosis.phase, run(log).diagnosis.class_) == ("model_load", "startup")
+    bare = f"Error running job: {ERROR}\nTraceback (most recent call last):\n{MAIN}{RUN}{COPY}"
+    assert (run(bare).diagnosis.phase, run(bare).diagnosis.resource) == ("quantize", None)
+
+
+def test_a_notebook_s_traceback(run: Analyse) -> None:
+    log = (
+        "OutOfMemoryError                          Traceback (most recent call last)\nCell In[7], line 3\n"
+        "      1 from toolkit.job import run_job\n----> 3 run_job(job_to_run)\n\n"
+        "File ~/ai-toolkit/jobs/process/BaseSDTrainProcess.py:2025, in BaseSDTrainProcess.run(self)\n"
+        "   2023 try:\n-> 2025     loss_dict = self.hook_train_loop(batch_list)\n\n"
+        "OutOfMemoryError: CUDA out of memory. Tried to allocate 900.00 MiB.\n"
+    )
+    diagnosis = run(log).diagnosis
+    assert (diagnosis.kind, diagnosis.phase, diagnosis.trainer) == ("gpu_oom", "training_step", "ai-toolkit")
+
+
+def test_a_batch_that_cannot_be_page_locked(run: Analyse) -> None:
+    """The error of the thread that hands batches over stands inside the one that training died of."""
+    inner = (
+        "Caught RuntimeError in pin memory thread for device 0.\nOriginal Traceback (most recent call last):\n"
+        '  File "/v/site-packages/torch/utils/data/_utils/pin_memory.py", line 60, in pin_memory\n'
+        f"    return data.pin_memory(device)\nRuntimeError: {ERROR}\n\n"
+    )
+    step = (
+        '  File "/app/jobs/process/BaseSDTrainProcess.py", line 2025, in run\n    batch = next(dataloader_iterator)\n'
+    )
+    log = f"{head(config())}Error running job: {inner}Traceback (most recent call last):\n{MAIN}{step}"
+    diagnosis = run(f"{log}RuntimeError: {inner}").diagnosis
+    assert (diagnosis.kind, diagnosis.resource, diagnosis.phase) == ("host_oom", "pinned_host", "training_step")
