@@ -7,6 +7,7 @@ against limits while it is unpacked. Links, devices and archives inside archives
 from __future__ import annotations
 
 import errno
+import os
 import re
 import shutil
 import stat
@@ -19,7 +20,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 import msgspec
 
@@ -45,6 +46,9 @@ _WANTED = re.compile(
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz", ".7z", ".rar")
 _WEIGHTS = (".safetensors", "optimizer.pt")
 """What a run leaves and an analysis does not unpack."""
+MAX_DICTIONARY = 128 << 20
+"""Bytes of what was unpacked that a codec may go back to, and so keeps in memory; as in xz.py."""
+TOO_WIDE = f"a dictionary of more than {MAX_DICTIONARY >> 20} MiB"
 _STRANGE = re.compile(r"[^\w. +()\[\]-]")
 _DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\..*)?")
 """Names that Windows takes for a device, whatever the folder and whatever comes behind a dot."""
@@ -184,12 +188,12 @@ def _decompressor(codec: str, stream: Any, name: str) -> Any:
 
         return bz2.BZ2File(stream)
     if codec == "xz":
-        import lzma
+        from postmortem.intake.xz import XzFile
 
-        return lzma.LZMAFile(stream)
+        return XzFile(stream)
     import zstandard
 
-    return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(stream, read_across_frames=True)
+    return zstandard.ZstdDecompressor(max_window_size=MAX_DICTIONARY).stream_reader(stream, read_across_frames=True)
 
 
 def _copy(source: Any, target: Path, budget: _Budget, size: int = CHUNK) -> bool:
@@ -229,10 +233,20 @@ def _zip(packed: Any, root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bo
                     continue
                 if info.flag_bits & 1:
                     raise IntakeError(f"{budget.name}: needs a password; unpack it and give the log")
+                if info.compress_type == zipfile.ZIP_LZMA and _dictionary(whole, info) > MAX_DICTIONARY:
+                    raise TooMuch(TOO_WIDE)
                 with archive.open(info) as source:
                     _copy(source, target, budget)
                 files.append(target)
     return tuple(files), False, False
+
+
+def _dictionary(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
+    """Bytes of the dictionary that an LZMA entry asks for: they stand before its data, behind its own header."""
+    file.seek(entry.header_offset)
+    name, extra = struct.unpack("<HH", file.read(30)[26:])
+    file.seek(name + extra, os.SEEK_CUR)
+    return int.from_bytes(file.read(9)[5:], "little")
 
 
 def _tar(stream: _Counted, root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bool, bool]:
@@ -301,4 +315,6 @@ def _why(error: BaseException) -> str:
         return f"where temporary files go: {(error.strerror or 'cannot write').lower()}"
     if isinstance(error, TooMuch):
         return f"it has {error}"
+    if "memory" in str(error).lower():  # by its words, a codec's own limit: none has an error of its own for it
+        return f"it has {TOO_WIDE}"
     return "it breaks off" if isinstance(error, EOFError) else "it is damaged"

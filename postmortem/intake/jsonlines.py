@@ -20,17 +20,26 @@ def is_json_lines(head: bytes) -> bool:
 
 
 def texts(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of the records, as it was written; a line that is no record is passed on as it is."""
+    """The text of the records, as it was written; a line that is no record, or too long for one, is passed on as it is.
+
+    The same whatever the chunks.
+    """
     rest = b""
+    passing = False
+    """Whether `rest` is the end of a line that was too long."""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
-        out = b"".join(_one(line) for line in lines)
-        if len(rest) > MAX_RECORD:
-            out, rest = out + rest, b""
+        out: list[bytes] = []
+        for line in lines:
+            out.append(line + b"\n" if passing else _one(line))
+            passing = False
+        if passing or len(rest) > MAX_RECORD:
+            out.append(rest)
+            rest, passing = b"", True
         if out:
-            yield out
-    if rest.strip():
-        yield _one(rest)
+            yield b"".join(out)
+    if passing or rest.strip():
+        yield rest + b"\n" if passing else _one(rest)
 
 
 def _one(line: bytes) -> bytes:
@@ -43,7 +52,7 @@ def _one(line: bytes) -> bytes:
 
 def _text(line: bytes) -> str | None:
     stripped = line.strip()
-    if not stripped.startswith(b"{") or len(stripped) > MAX_RECORD:
+    if not stripped.startswith(b"{") or len(line) > MAX_RECORD:
         return None
     try:
         record = json.loads(stripped, parse_int=integer)

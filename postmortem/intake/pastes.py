@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 import msgspec
 
 MAX_LINE = 1 << 20
+_NEAR = 256
 _MIN_LINES = 5
 _ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _RAW_ANGLE = re.compile(rb"\d<[\d?]|in <\w+>")
@@ -45,19 +46,20 @@ _AFTER_NUMBER = (b": ", b":", b" | ", b"| ", b"|", b"\t", b"  ", b". ", b" ")
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """One thing that a paste did, by name, and how to undo it in a line."""
+    """One thing that a paste did, by name, and how to undo it in a line; `whole` where it is about the line's ends."""
 
     name: str
     line: Callable[[bytes], bytes]
+    whole: bool = False
 
 
 def damage(head: bytes) -> tuple[Repair, ...]:
     """What was done to the text that starts with `head`, in the order to undo it."""
     found: list[Repair] = []
 
-    def note(name: str, line: Callable[[bytes], bytes]) -> None:
+    def note(name: str, line: Callable[[bytes], bytes], *, whole: bool = False) -> None:
         nonlocal head
-        found.append(Repair(name, line))
+        found.append(Repair(name, line, whole))
         head = b"\n".join(line(one) for one in head.split(b"\n"))
 
     if head.count(b"\n") <= 2 and head.count(b"\\n") >= _MIN_LINES:
@@ -72,33 +74,61 @@ def damage(head: bytes) -> tuple[Repair, ...]:
         note("curly_quotes", lambda line: _CURLY_BYTES.sub(_straight, line))
     separator = _numbered(head)
     if separator is not None:
-        note("line_numbers", lambda line: _without_number(line, separator))
+        note("line_numbers", lambda line: _without_number(line, separator), whole=True)
     margin = _margin(head)
     if margin:
         closing = _closing(head, margin)
-        note("margin", lambda line: _without_margin(line, margin, closing))
+        note("margin", lambda line: _without_margin(line, margin, closing), whole=True)
     return tuple(found)
 
 
 def undo(chunks: Iterable[bytes], repairs: tuple[Repair, ...]) -> Iterator[bytes]:
-    """`chunks` with every line repaired; the same whatever the chunks."""
+    """`chunks` with every line repaired; the same whatever the chunks.
+
+    A line that is longer than is held at once is repaired piece by piece, and stays one line.
+    """
     rest = b""
+    begun = False
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
+        done: list[bytes] = []
+        for line in lines:
+            while len(line) > MAX_LINE:
+                piece, line = _cut(line)
+                done.append(_all(piece, repairs, begun=begun))
+                begun = True
+            done += (_all(line, repairs, begun=begun), b"\n")
+            begun = False
         while len(rest) > MAX_LINE:
-            lines.append(rest[:MAX_LINE])
-            rest = rest[MAX_LINE:]
-        if lines:
-            yield b"\n".join(_all(line, repairs) for line in lines) + b"\n"
+            piece, rest = _cut(rest)
+            done.append(_all(piece, repairs, begun=begun))
+            begun = True
+        if done:
+            yield b"".join(done)
     if rest:
-        yield _all(rest, repairs)
+        yield _all(rest, repairs, begun=begun)
 
 
-def _all(line: bytes, repairs: tuple[Repair, ...]) -> bytes:
+def _cut(line: bytes) -> tuple[bytes, bytes]:
+    """The first piece of a long line, and the rest: at a blank, which is in no entity, escape or letter, and not
+    where a break seems to be the line's last."""
+    at = line.rfind(b" ", MAX_LINE - _NEAR, MAX_LINE)
+    while at > 0 and line[at - 1 : at] in b"> ":
+        at = line.rfind(b" ", MAX_LINE - _NEAR, at)
+    at = at + 1 if at > 0 else MAX_LINE
+    return line[:at], line[at:]
+
+
+def _all(line: bytes, repairs: tuple[Repair, ...], *, begun: bool = False) -> bytes:
+    """A line with all repairs; where it has `begun` in an earlier piece, without those of its start and end."""
     for number, repair in enumerate(repairs):
+        if begun and repair.whole:
+            continue
         line = repair.line(line)
         if b"\n" in line:
-            return b"\n".join(_all(part, repairs[number + 1 :]) for part in line.split(b"\n"))
+            first, *others = line.split(b"\n")
+            later = repairs[number + 1 :]
+            return b"\n".join((_all(first, later, begun=begun), *(_all(part, later) for part in others)))
     return line
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from postmortem import __version__
+from postmortem.bounded import TooMuch
 from postmortem.knowledge import expressions
 from postmortem.knowledge.schema import Knowledge
 
@@ -27,7 +28,10 @@ except ImportError:
     from hashlib import blake2b
 
 LAYOUT = 1
+MAX_ENTRIES = 5_000
+"""Files and folders that are looked at for those of a pack."""
 KEEP_S = 7 * 86400
+HALF_S = 3600
 RACY_S = 2.0
 """A file that changed so shortly before it was read may change again within the resolution of its time."""
 
@@ -85,14 +89,18 @@ def home() -> Path | None:
 
 def listed(folder: Path, suffix: str) -> list[File]:
     """The files below `folder` whose names end in `suffix`, in the order of their paths; links to folders are not
-    followed."""
+    followed. Raises TooMuch."""
     found: list[File] = []
+    looked = 0
     below = [""]
     while below:
         inner = below.pop()
         try:
             with os.scandir(os.path.join(folder, inner)) as entries:  # noqa: PTH118  (a tenth of what Path takes)
                 for entry in entries:
+                    looked += 1
+                    if looked > MAX_ENTRIES:
+                        raise TooMuch(f"more than {MAX_ENTRIES} files and folders")
                     name = f"{inner}/{entry.name}" if inner else entry.name
                     if entry.is_dir(follow_symlinks=False):
                         below.append(name)
@@ -181,7 +189,10 @@ def _write(target: Path, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         Path(name).replace(target)
-    except OSError:  # no room, or Windows, where another start reads the old one: what was written must not pile up
+        name = ""
+    except OSError:
+        pass  # no room, or Windows, where another start reads the old one
+    finally:  # whatever ended it: what was written must not pile up
         if name:
             with contextlib.suppress(OSError):
                 Path(name).unlink()
@@ -192,5 +203,8 @@ def _forget_old(home: Path) -> None:
         for old in home.glob("knowledge-*"):
             if old.stat().st_mtime < time.time() - KEEP_S:
                 old.unlink(missing_ok=True)
+        for half in home.glob(".knowledge-*"):  # of a start that was killed while it wrote
+            if half.lstat().st_mtime < time.time() - HALF_S:
+                half.unlink(missing_ok=True)
     except OSError:
         pass

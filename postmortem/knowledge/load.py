@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from postmortem import __version__
+from postmortem.bounded import TooMuch
 from postmortem.knowledge import kept
 from postmortem.knowledge.history import History, history_in
 from postmortem.knowledge.memory_schema import MemoryEncoder, MemoryModel, MemoryRule, MemoryVae
@@ -68,6 +69,9 @@ SECTIONS: dict[str, Any] = {
     "first_tries": FirstTry,
 }
 MAX_BYTES = 4_000_000
+MAX_FILES = 500
+MAX_TOTAL = 16_000_000
+"""Files of one folder of patterns, and their bytes; the built-in ones take a tenth of either."""
 MAX_EXPRESSION = 20_000
 _ID = re.compile(r"[\w.\[\]-]{1,120}")
 _DIGITS = "0123456789\u0663"  # and one for those of other scripts, which `\\d` takes too
@@ -133,12 +137,17 @@ def load(pack: Path | None = None, *, cache: bool = True) -> Knowledge:
 def _listed(folder: Path) -> list[kept.File]:
     if not folder.is_dir():
         raise KnowledgeError(f"{folder}: not a folder of patterns; give a folder that holds .yaml files")
-    files = kept.listed(folder, ".yaml")
+    try:
+        files = kept.listed(folder, ".yaml")
+    except TooMuch as error:
+        raise KnowledgeError(f"{folder}: {error}; give a folder of patterns") from None
     if not files:
         raise KnowledgeError(f"{folder}: no .yaml file in it; give a folder of patterns")
     for file in files:
         if file.bytes > MAX_BYTES:
             raise KnowledgeError(f"{file.path}: larger than {MAX_BYTES} bytes; that is no file of patterns")
+    if len(files) > MAX_FILES or sum(file.bytes for file in files) > MAX_TOTAL:
+        raise KnowledgeError(f"{folder}: more than {MAX_FILES} files or {MAX_TOTAL} bytes; give a folder of patterns")
     return files
 
 

@@ -224,3 +224,54 @@ def test_a_full_disk_is_not_called_a_damaged_archive(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(archives, "_copy", full)
     with pytest.raises(IntakeError, match="where temporary files go: no space left on device"):
         open_stream(io.BytesIO(gzip.compress(LOG)))
+
+
+def wide_xz(mib: int) -> bytes:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": mib << 20}]
+    return lzma.compress(LOG, lzma.FORMAT_XZ, filters=filters)
+
+
+def wide_zip(mib: int) -> bytes:
+    """A zip whose entry names a dictionary of that size; the log is so short that a small one does."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("log.txt", LOG)
+    data = bytearray(out.getvalue())
+    at = 30 + len("log.txt") + 5
+    data[at : at + 4] = (mib << 20).to_bytes(4, "little")
+    return bytes(data)
+
+
+def wide_zst(mib: int) -> bytes:
+    """The head of a frame that names a window of that size."""
+    exponent = (mib << 20).bit_length() - 1 - 10
+    return b"\x28\xb5\x2f\xfd" + bytes([0, exponent << 3]) + b"\x01\x00\x00"
+
+
+@pytest.mark.parametrize("packed", [wide_xz, wide_zip, wide_zst])
+def test_a_dictionary_that_is_too_large_is_refused_in_one_line(packed: Callable[[int], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "run.log.packed"
+    path.write_bytes(packed(1024))
+    with pytest.raises(IntakeError) as raised:
+        open_path(path)
+    told = "cannot be unpacked (it has a dictionary of more than 128 MiB); give the log itself"
+    assert str(raised.value) == f"{path}: {told}"
+
+
+@pytest.mark.parametrize("packed", [wide_xz, wide_zip])
+def test_the_dictionary_of_the_best_levels_is_taken(packed: Callable[[int], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "run.log.packed"
+    path.write_bytes(packed(64))
+    assert text(open_path(path)) == LOG
+
+
+def test_xz_streams_one_after_the_other_are_one_text(tmp_path: Path) -> None:
+    half = len(LOG) // 2
+    one, other = lzma.compress(LOG[:half]), lzma.compress(LOG[half:])
+    for between, behind in ((b"", b""), (b"\0" * 8, b"\0" * 4), (b"", b"no xz at all")):
+        path = tmp_path / "run.log.xz"
+        path.write_bytes(one + between + other + behind)
+        assert text(open_path(path)) == LOG
+    path.write_bytes(one + other[:-20])
+    opened = open_path(path)
+    assert LOG.startswith(text(opened)) and text(opened).startswith(LOG[:half])

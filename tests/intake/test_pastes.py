@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postmortem.intake import open_path, open_stream
+from postmortem.intake import open_path, open_stream, pastes
 from postmortem.intake.pastes import damage, undo
 from postmortem.pipeline import Analysis, Source, analyse
 from postmortem.scan import Lexicon
@@ -158,3 +158,37 @@ def test_a_megabyte_of_one_thing_costs_little(piece: bytes) -> None:
     """It would take hours if any expression here went back and forth over the line."""
     data = b"&lt;x&gt; \\n\\n\\n\\n\\n" + piece * (1_000_000 // len(piece)) + b"x\n"
     assert b"".join(undo([data], damage(data[:65536]))).strip()
+
+
+PLAIN = b"x &lt;b&gt; \xc2\xa0word<br> and \\n more &amp; yet "
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_long_lines_are_repaired_the_same_in_any_pieces(data: st.DataObject) -> None:
+    sizes = st.integers(0, 200)
+    with pytest.MonkeyPatch.context() as smaller:
+        smaller.setattr(pastes, "MAX_LINE", 60)
+        smaller.setattr(pastes, "_NEAR", 20)
+        text = b"\n".join(
+            b"  " + (PLAIN * 10)[: data.draw(sizes)] for _ in range(data.draw(st.integers(0, 6)))
+        ) + data.draw(st.sampled_from([b"", b"\n"]))
+        repairs = (
+            pastes.Repair("html", pastes._unescape_html),
+            pastes.Repair("margin", lambda line: pastes._without_margin(line, b"  "), True),
+        )
+        whole = b"".join(undo([text], repairs))
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=20)))
+        pieces = [text[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        assert b"".join(undo(pieces, repairs)) == whole
+        smaller.setattr(pastes, "MAX_LINE", 1 << 20)
+        assert whole == b"".join(undo([text], repairs))
+
+
+def test_a_line_of_megabytes_stays_one_line() -> None:
+    text = "    " + "a &lt; b \r" * 400_000 + "\n    next\n"
+    repairs = damage(("    a &lt; b\n" * 20).encode())
+    assert [repair.name for repair in repairs] == ["html", "margin"]
+    for size in (1 << 16, len(text)):
+        found = b"".join(undo((text[at : at + size].encode() for at in range(0, len(text), size)), repairs))
+        assert found == ("a < b \r" * 400_000 + "\nnext\n").encode()

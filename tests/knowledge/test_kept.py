@@ -152,3 +152,29 @@ def test_what_nobody_has_made_for_long_is_taken_away(home: Path) -> None:
     os.utime(old, (long_ago, long_ago))
     load.load()
     assert not old.exists() and new.exists()
+
+
+@pytest.mark.parametrize("error", [OSError(28, "no space"), KeyboardInterrupt(), MemoryError()])
+def test_what_cannot_be_kept_leaves_nothing_behind(
+    error: BaseException, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Path, "replace", fail)
+    if isinstance(error, OSError):
+        load.load()
+    else:
+        with pytest.raises(type(error)):
+            load.load()
+    assert list(home.iterdir()) == []
+
+
+def test_what_a_killed_start_was_writing_goes_once_it_is_old(home: Path) -> None:
+    home.mkdir(parents=True)
+    old, new = home / ".knowledge-abc", home / ".knowledge-def"
+    for half in (old, new):
+        half.write_bytes(b"half")
+    os.utime(old, (time.time() - 7200, time.time() - 7200))
+    load.load()
+    assert (old.exists(), new.exists()) == (False, True)
