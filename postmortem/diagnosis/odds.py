@@ -195,7 +195,9 @@ def _drawn(seen: _Seen, batches: int) -> list[tuple[int, float]]:
     """How many steps met the set, with the probability of each number (those that matter)."""
     others = seen.total - batches
     if seen.per_step > 1:
-        p = 1 - exp(_log_choose(others, seen.per_step) - _log_choose(seen.total, seen.per_step))
+        p = 1.0  # a step of more batches than an epoch has beside the set cannot miss it
+        if seen.per_step <= others:
+            p -= exp(_log_choose(others, seen.per_step) - _log_choose(seen.total, seen.per_step))
         numbers = _window(seen.steps * p, 0, seen.steps)
         return [(k, exp(_log_binomial(k, seen.steps, p))) for k in numbers]
     base = _log_choose(seen.total, seen.rest)

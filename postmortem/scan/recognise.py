@@ -68,7 +68,7 @@ class Recogniser:
         for event in known:
             yield event if event.place is place else msgspec.structs.replace(event, place=place)
 
-    def claimant(self, text: str, entries: set[Compiled]) -> Compiled | None:
+    def claimant(self, text: str, entries: frozenset[Compiled]) -> Compiled | None:
         """Which of some markers claims a line."""
         claimed = self._claim(self._lexicon.peel_prefix(text), ordered(entries))
         return claimed[0] if claimed else None

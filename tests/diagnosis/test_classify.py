@@ -138,3 +138,12 @@ def test_good_steps_are_not_known_for_certain_without_a_bar(run: Analyse) -> Non
     unseen = run(head(config()) + TABLE + error).diagnosis
     assert (seen.class_, seen.confidence) == ("early_step", "high")
     assert (unseen.class_, unseen.confidence) == ("early_step", "medium")
+
+
+def test_more_accumulated_batches_than_the_data_set_has(run: Analyse) -> None:
+    """Every step meets every shape: no shape explains that some fail."""
+    small = buckets({"512x512": 5, "768x768": 3, "1024x1024": 2})
+    analysis = run(head(config(train__gradient_accumulation=16)) + small + training(100, {12, 30, 55}) + finished())
+    assert analysis.diagnosis.kind == "gpu_oom"
+    assert analysis.diagnosis.skips is not None and not analysis.diagnosis.skips.fits
+    assert analysis.diagnosis.skips.label is None
