@@ -68,6 +68,7 @@ class Fold:
         self, description: str, total: int, place: Place, *, event: str | None, phase: str | None, single: bool = False
     ) -> None:
         self.description = description
+        self._named = LogText(description)
         self.total = total
         self.event = event
         self.phase = phase
@@ -233,7 +234,7 @@ class Fold:
         span = BarSpan(
             place=place if began is None else Place(place.line, place.offset, place.source, began, place.end),
             last_place=last,
-            description=LogText(self.description),
+            description=self._named,
             total=self.total,
             first_n=self._first_n,
             last_n=self.n,

@@ -7,15 +7,15 @@ import msgspec
 from postmortem.model import BarSpan, Event, Item, Traceback
 from postmortem.scan.spans import Main, thinned
 
-MAX_ITEMS = 30_000
+MAX_ITEMS = 25_000
 """Events kept of one log; beyond it the oldest attempts go first."""
 MAX_ALIKE = 3_000
 """Events of one pattern kept of one attempt; what a flood adds after that is counted, not kept."""
 MAX_SKIPS = 20_000
 """The same for what drops a batch: each may be a step of its own; and for spans of bars that are left."""
-MAX_SPANS = 4_000
+MAX_SPANS = 1_500
 """Spans of bars that an attempt may add before those of its middle become fewer."""
-KEPT = 1_000
+KEPT = 400
 """Items of an attempt's start, and its newest ones, that stay as they are."""
 BACK = 16
 """Spans that were thinned with which new ones may be joined."""

@@ -9,7 +9,7 @@ import msgspec
 from postmortem.model import BarSpan, Item
 from postmortem.scan.bars import MAX_RANGES, MAX_SAMPLES
 
-FEW_SAMPLES = 4
+FEW_SAMPLES = 2
 """Samples that a span keeps however many spans there are; a single one keeps MAX_SAMPLES."""
 
 
@@ -82,7 +82,7 @@ def _continues(before: BarSpan, span: BarSpan) -> bool:
 
 
 def _joined(chain: Sequence[BarSpan], room: int) -> BarSpan:
-    """Spans of one bar as one, with about `room` samples.
+    """Spans of one bar as one, with up to `room` samples.
 
     Between the draws of several spans something else took time: the lines' times are not to be measured between.
     """
@@ -102,15 +102,15 @@ def _joined(chain: Sequence[BarSpan], room: int) -> BarSpan:
 
 
 def _spread(counts: Sequence[int], room: int) -> Sequence[int]:
-    """The indexes of about `room` of ascending counts, evenly spread over them; the first and the last one too."""
-    if len(counts) <= room + 2:
+    """The indexes of up to `room` of ascending counts, evenly spread over them; the first and the last one too."""
+    if len(counts) <= room:
         return range(len(counts))
     first, last = counts[0], len(counts) - 1
-    width = (counts[last] - first) / room
+    width = (counts[last] - first) / (room - 1)
     kept = []
     due = float(first)
     for index, count in enumerate(counts):
         if count >= due:
             kept.append(index)
             due = first + width * ((count - first) // width + 1) if width else float("inf")
-    return kept if kept[-1] == last else [*kept, last]
+    return [*kept[: room - 1], last]

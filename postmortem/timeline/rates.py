@@ -28,7 +28,8 @@ MAX_STRETCHES = 200
 APART_S = 20.0
 """Seconds between draws whose distance is measured for the line of step times."""
 
-_Point = tuple[int, float, Place, BarSpan]
+_Point = tuple[int, float, int, BarSpan]
+"""Count, the bar's clock, line, and the span that it is in."""
 
 
 def median(values: list[float]) -> float:
@@ -73,11 +74,11 @@ def _points(spans: Sequence[BarSpan]) -> list[_Point]:
         for n, clock, line in span.samples:
             # a finished step is drawn twice at one moment; the first draw has the count that took that long
             if not points or (n > points[-1][0] and clock > points[-1][1]):
-                points.append((n, clock, Place(line, span.place.offset, span.place.source), span))
+                points.append((n, clock, line, span))
     if points:
-        n, clock, place, span = points[0]
+        n, clock, line, span = points[0]
         if n > span.start_n or clock > 0:
-            points.insert(0, (0 if span.start_n == n else span.start_n, 0.0, place, span))
+            points.insert(0, (0 if span.start_n == n else span.start_n, 0.0, line, span))
     return points
 
 
@@ -87,14 +88,14 @@ def _thin(points: list[_Point]) -> list[_Point]:
     return points if stride < 2 else [*points[:-1:stride], points[-1]]
 
 
-_Stretch = tuple[int, float, int, Place, int, BarSpan]
-"""Steps, seconds a step, first step, where it ends, its last count, and its span."""
+_Stretch = tuple[int, float, int, int, int, BarSpan]
+"""Steps, seconds a step, first step, the line in which it ends, its last count, and its span."""
 
 
 def _collapse(points: list[_Point]) -> StepTimes | None:
     stretches: list[_Stretch] = [
-        (n1 - n0, (t1 - t0) / (n1 - n0), n0, place, n1, span)
-        for (n0, t0, _, _), (n1, t1, place, span) in pairwise(points)
+        (n1 - n0, (t1 - t0) / (n1 - n0), n0, line, n1, span)
+        for (n0, t0, _, _), (n1, t1, line, span) in pairwise(points)
         if n1 > n0 and t1 >= t0
     ]
     slowest_after = [0.0] * len(stretches)
@@ -126,7 +127,8 @@ def _collapse(points: list[_Point]) -> StepTimes | None:
 def _change(slow: Sequence[_Stretch], usual: float, *, lasting: bool) -> StepTimes:
     steps = sum(stretch[0] for stretch in slow)
     spent = sum(stretch[0] * stretch[1] for stretch in slow)
-    _, _, step, place, count, span = slow[0]
+    _, _, step, line, count, span = slow[0]
+    place = Place(line, span.place.offset, span.place.source)
     shown = LogText(f"{span.description.reveal()}: {count}/{span.total}")
     return StepTimes(usual, spent / steps, step, place, shown, slow[-1][4], spent - steps * usual, lasting)
 
