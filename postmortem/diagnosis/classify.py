@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil
+from math import ceil, fsum
 from typing import Any
 
 import msgspec
@@ -81,7 +81,7 @@ def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Clas
     if (scattered or not died) and not facts.get("job.regularisation"):
         skips = weighing.weigh(odds, in_steps, attempt.start_step, len(in_steps) + attempt.good_steps, batches)
     best = skips.best if skips is not None else ()
-    share = sum(odd.share for odd in largest) if largest else _FEW_LARGEST
+    share = fsum(odd.share for odd in largest) if largest else _FEW_LARGEST
     explained = _in_a_step(share, batches)
     if scattered or not died:
         if rate <= explained + 2 * (explained * (1 - explained) / max(1, len(failing) + attempt.good_steps)) ** 0.5:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import fsum
 
 from postmortem.model import Event, Notice, Oom
 
@@ -73,9 +74,9 @@ def _processes(memory: dict[str, float | None], others: Iterable[float]) -> None
         if candidates:
             own = min(candidates, key=lambda size: size - held)
             total, free = memory["gpu_total"], memory["free"]
-            fills = total is None or free is None or abs(total - free - sum(listed)) <= 0.25 * total
+            fills = total is None or free is None or abs(total - free - fsum(listed)) <= 0.25 * total
             if fills or len(listed) > 1:
                 memory["process_in_use"] = own
                 listed.remove(own)
     if listed:
-        memory["other_processes"] = sum(listed)
+        memory["other_processes"] = fsum(listed)

@@ -13,7 +13,7 @@ only sometimes (unknown rate, all equally likely).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, inf, lgamma, log, sqrt
+from math import exp, fsum, inf, lgamma, log, sqrt
 
 import msgspec
 
@@ -96,14 +96,14 @@ def weigh(
         one.weight = one.prior * (ALWAYS * always + (1 - ALWAYS) * sometimes)
         one.always = always > 0 and seen.whole > 0
         one.fits = possible and _fits(seen, drawn)
-    whole = sum(one.weight for one in sets)
+    whole = fsum(one.weight for one in sets)
     ordinary = [one for one in sets if one.batches < total]
     best = max(ordinary, key=lambda one: one.weight)
     fitting = [one for one in ordinary if one.fits]
     likely = best.weight / whole if whole else 0.0
     fits = best.fits and likely >= PLAUSIBLE
     odds = {
-        id(row): sum(one.weight for one in sets if one.batches < total and row in one.rows) / whole if whole else 0.0
+        id(row): fsum(one.weight for one in sets if one.batches < total and row in one.rows) / whole if whole else 0.0
         for row in rows
     }
     one_label = len({row.bucket.label for row in best.rows}) == 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from math import exp, lgamma
+from math import exp, fsum, lgamma
 from typing import Any
 
 import msgspec
@@ -135,7 +135,7 @@ def _chance(runs: int, of: int, others: int, others_of: int) -> float:
     """The probability that `runs` or more of the group have it, if having it had nothing to do with failing."""
     total, having = of + others_of, runs + others
     whole = _ways(total, of)
-    tail = sum(
+    tail = fsum(
         exp(_ways(having, hits) + _ways(total - having, of - hits) - whole)
         for hits in range(runs, min(of, having) + 1)
         if of - hits <= total - having

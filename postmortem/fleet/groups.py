@@ -4,6 +4,7 @@ all groups, by what they would save."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import Any, Literal
 
 import msgspec
@@ -167,8 +168,8 @@ def _weight(one: Group | FixTotal, by: Rank) -> tuple[float, float]:
 
 
 def _hours(members: pd.DataFrame) -> float | None:
-    hours = members["hours_lost"].sum(min_count=1)
-    return None if pd.isna(hours) else round(float(hours), 4)
+    hours = members["hours_lost"].dropna()
+    return round(fsum(hours), 4) if len(hours) else None
 
 
 def _changed(knowledge: Knowledge) -> dict[str, frozenset[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 from postmortem.fleet.facts import Fact
@@ -169,8 +170,8 @@ def totals(rows: list[Row], texts: Texts) -> str:
         if number or key == "failed":
             parts.append(texts(f"fleet.total.{key}.{'one' if number == 1 else 'many'}", {"count": number}))
     lost = [row.hours_lost for row in rows if row.hours_lost is not None and row.duplicate_of is None]
-    if sum(lost) >= LEAST_HOURS:
+    if fsum(lost) >= LEAST_HOURS:
         failures = sum(row.fingerprint is not None and row.duplicate_of is None for row in rows)
         key = "fleet.total.hours" if len(lost) == failures else "fleet.hours_some"
-        parts.append(texts(key, {"hours": amount(sum(lost)), "timed": len(lost)}))
+        parts.append(texts(key, {"hours": amount(fsum(lost)), "timed": len(lost)}))
     return ", ".join(parts) + "."

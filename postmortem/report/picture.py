@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import fsum
+
 from rich.text import Text
 
 from postmortem.report import document as doc
@@ -37,7 +39,7 @@ def memory(report: Report, texts: Texts, width: int, blocks: bool) -> tuple[Text
     legend: list[Row] = []
     used = 0
     parts = [(name, getattr(ledger, name), full, plain, style) for name, full, plain, style in _PARTS]
-    held = sum(part[1] or 0.0 for part in parts)
+    held = fsum(part[1] or 0.0 for part in parts)
     scale = max(capacity or 0.0, held)
     for name, mib, full, plain, style in parts:
         if not mib:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 from itertools import pairwise
+from math import fsum
 
 from postmortem.model import BarSpan, Place, StepTimes, Stretch
 from postmortem.text import LogText
@@ -115,7 +116,7 @@ def _collapse(points: list[_Point]) -> StepTimes | None:
             continue
         after = stretches[cut:]
         steps = sum(stretch[0] for stretch in after)
-        spent = sum(stretch[0] * stretch[1] for stretch in after)
+        spent = fsum(stretch[0] * stretch[1] for stretch in after)
         shown = steps >= STEADY and before_steps >= STEADY
         if slowest_after[cut] < COLLAPSE * usual and not shown:
             continue
@@ -126,7 +127,7 @@ def _collapse(points: list[_Point]) -> StepTimes | None:
 
 def _change(slow: Sequence[_Stretch], usual: float, *, lasting: bool) -> StepTimes:
     steps = sum(stretch[0] for stretch in slow)
-    spent = sum(stretch[0] * stretch[1] for stretch in slow)
+    spent = fsum(stretch[0] * stretch[1] for stretch in slow)
     _, _, step, line, count, span = slow[0]
     place = Place(line, span.place.offset, span.place.source)
     shown = LogText(f"{span.description.reveal()}: {count}/{span.total}")

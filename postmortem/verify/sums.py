@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import fsum
 from typing import Any
 
 import msgspec
@@ -62,7 +63,7 @@ def _ledger(ledger: dict[str, Any], memory: dict[str, Any]) -> Iterator[Sum]:
     parts = [held.get(key) or 0.0 for key in ("other_processes", "non_pytorch", "reserved_unallocated")]
     reserved, overdrawn = held.get("reserved_unallocated") or 0.0, held.get("overdrawn")
     if capacity is not None and allocated is not None and free is not None:
-        rest = capacity - free - allocated - sum(parts)
+        rest = capacity - free - allocated - fsum(parts)
         yield _near("ledger.unexplained", ledger.get("unexplained"), max(0.0, rest), _ROUNDED)
         if overdrawn is not None:
             yield _near("ledger.overdrawn", overdrawn, allocated + reserved - capacity, _ROUNDED)
@@ -89,7 +90,7 @@ def _forecast(forecast: dict[str, Any]) -> Iterator[Sum]:
     for end in _ENDS:
         figures = [_number(part.get(end)) for part in parts]
         if parts and None not in figures:
-            total = sum(figure for figure in figures if figure is not None)
+            total = fsum(figure for figure in figures if figure is not None)
             yield _near(f"forecast.peak.{end}", peak.get(end), total, _ROUNDED * (len(parts) + 2))
         low, high = _number(peak.get(end)), _number(need.get(end))
         if low is not None and high is not None:

@@ -42,7 +42,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 def rows(root: Path, lexicon: Lexicon, cache: Cache, workers: int = 1) -> list[Row]:
-    return list(rows_of(find([root]), lexicon, cache, workers))
+    with closing(cache):
+        return list(rows_of(find([root]), lexicon, cache, workers))
 
 
 def test_one_bad_file_is_a_row_and_stops_nothing(tree: Path, lexicon: Lexicon) -> None:
@@ -67,7 +68,8 @@ def test_a_second_run_reads_nothing_again(
     monkeypatch.setattr("postmortem.fleet.work.work", lambda target, *_: pytest.fail(target.path))
     analysed = [row for row in first if row.status == "analysed"]
     targets = [target for target in find([tree]) if target.name != "broken.log"]
-    assert list(rows_of(targets, lexicon, Cache("v", tmp_path / "cache"), 1)) == analysed
+    with closing(Cache("v", tmp_path / "cache")) as cache:
+        assert list(rows_of(targets, lexicon, cache, 1)) == analysed
 
 
 def test_a_changed_log_is_read_again(
@@ -216,8 +218,8 @@ def test_a_cache_damaged_inside_is_made_anew(
     file.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
     assert rows(tree, lexicon, Cache("v", tmp_path / "cache")) == first
     rows(tree, lexicon, Cache("v", tmp_path / "cache"))
-    again = Cache("v", tmp_path / "cache")
-    assert all(again.get(target) is not None for target in find([tree]) if target.name.startswith("run"))
+    with closing(Cache("v", tmp_path / "cache")) as again:
+        assert all(again.get(target) is not None for target in find([tree]) if target.name.startswith("run"))
 
 
 def test_a_cache_in_use_is_left_to_the_one_that_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def test_a_database_of_a_stranger_is_only_text(tmp_path: Path, lexicon: Lexicon)
         run / "aitk_db.db",
         {"info": "\x1b[31m<script>DefaultCPUAllocator\x1b]8;;http://x\x07" * 50, "status": "completed\x1b[2J"},
     )
-    with sqlite3.connect(run / "aitk_db.db") as file:
+    with closing(sqlite3.connect(run / "aitk_db.db")) as file, file:
         file.execute("CREATE TRIGGER t AFTER UPDATE ON Job BEGIN DELETE FROM Job; END")
     report = json.dumps(look(run, lexicon))
     assert "\\u001b" not in report

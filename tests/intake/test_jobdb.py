@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ TABLE = """CREATE TABLE Job (id TEXT PRIMARY KEY, name TEXT, gpu_ids TEXT, job_c
 def database(path: Path, *rows: dict[str, Any]) -> Path:
     """A database as the UI keeps it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         file.execute(TABLE)
         for row in rows:
             value = {"id": "1", "name": "mugs", "status": "error", "step": 250, "total_steps": 3000, "info": "", **row}
@@ -110,7 +111,7 @@ def test_a_damaged_page_never_crashes(tmp_path: Path, at: int) -> None:
 )
 def test_what_is_not_the_table_of_jobs_is_refused(tmp_path: Path, schema: str) -> None:
     path = tmp_path / jobdb.NAME
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         file.execute(schema)
     assert jobdb.read(path).damaged
 

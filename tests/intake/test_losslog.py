@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from postmortem.intake.losslog import skipped_steps
@@ -12,7 +13,7 @@ from tests.simulate import BANNER, bar, config, finished, head, training
 
 
 def database(folder: Path, skipped: set[int], total: int) -> None:
-    with sqlite3.connect(folder / "loss_log.db") as file:
+    with closing(sqlite3.connect(folder / "loss_log.db")) as file, file:
         file.execute("CREATE TABLE metrics (step INTEGER, key TEXT, value_real REAL, value_text TEXT)")
         for step in range(1, total):
             file.execute(
@@ -49,7 +50,7 @@ def test_steps_that_the_bar_cannot_place_come_from_the_database(run: Analyse) ->
 
 
 def test_a_view_that_never_ends_is_no_witness(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "loss_log.db") as file:
+    with closing(sqlite3.connect(tmp_path / "loss_log.db")) as file, file:
         file.execute(
             "CREATE VIEW metrics AS WITH RECURSIVE n(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM n) "
             "SELECT step, 'learning_rate' AS key, 0.0 AS value_real FROM n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from math import fsum
 from typing import Any
 from urllib.parse import quote
 
@@ -78,8 +79,8 @@ def _view(page: Page, texts: Texts) -> dict[str, Any]:
         "other": sum(row.kind == "not_memory" for row in once),
         "unclear": sum(row.kind == "unknown" for row in once),
         "fine": sum(row.kind == "none" for row in once),
-        "hours": words.amount(sum(lost)) if lost else None,
-        "lost": sum(lost),
+        "hours": words.amount(fsum(lost)) if lost else None,
+        "lost": fsum(lost),
         "timed": len(lost),
         # against all runs, also where only some are shown
         "compared": sum(row.kind == "none" and row.duplicate_of is None for row in page.every) >= MIN_OTHERS,

@@ -6,6 +6,8 @@ what sticks out over the card's edge. Positions and widths are percentages of th
 
 from __future__ import annotations
 
+from math import fsum
+
 import msgspec
 
 from postmortem.report.document import ForecastItem, LedgerPart, Report, Span
@@ -80,7 +82,7 @@ def at_failure(report: Report, texts: Texts) -> Picture | None:
     if ledger.capacity is None and ledger.allocated is None and tried is None:
         return None
     parts = [(name, getattr(ledger, name)) for name in PARTS]
-    held = sum(mib or 0.0 for name, mib in parts if name != "free")
+    held = fsum(mib or 0.0 for name, mib in parts if name != "free")
     capacity = ledger.capacity or 0.0
     scale = max(capacity, held + (ledger.free or 0.0), held + (tried or 0.0))
     pieces = _pieces(
@@ -132,7 +134,7 @@ def forecast(report: Report, texts: Texts) -> Picture | None:
         )
         for part in found.parts
     ]
-    slack = found.need.likely - sum(part.likely for part in found.parts)
+    slack = found.need.likely - fsum(part.likely for part in found.parts)
     if slack > 0:
         rows.append(("html.slack", slack, size(slack), "part_slack", None))
     pieces = _pieces(rows, scale, texts)

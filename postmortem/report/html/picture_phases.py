@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import fsum
+
 import msgspec
 
 from postmortem.report.document import Report, TimelineItem
@@ -145,14 +147,14 @@ def _spans(names: list[str], report: Report) -> list[float] | None:
     """Seconds of each band, a phase's time shared evenly by its bands; None where the lines carry no times."""
     took = {item.phase: item.seconds for item in report.pace.phases}
     spans = [took.get(name, 0.0) / names.count(name) for name in names]
-    return spans if report.pace.total_s and sum(spans) > 0 else None
+    return spans if report.pace.total_s and fsum(spans) > 0 else None
 
 
 def _widths(shares: list[float]) -> list[float]:
-    whole = sum(shares)
+    whole = fsum(shares)
     least = min(NARROWEST, 100.0 / len(shares))
     widths = [max(least, 100.0 * share / whole) for share in shares]
-    return [100.0 * width / sum(widths) for width in widths]
+    return [100.0 * width / fsum(widths) for width in widths]
 
 
 def clock(seconds: float) -> str:
