@@ -143,6 +143,7 @@ def _facts(
             "run.backend": _backend(cause.signature),
             "run.unified": _backend(cause.signature) == "mps",
             "run.parked": _parked(attempt),
+            "run.last_event": attempt.stages[-1].event if attempt.stages else None,
             "run.quantizing_seen": any(stage.phase == "quantize" for stage in attempt.stages),
             "run.consequence": cause.event.text if cause.event and cause.event.role == "consequence" else None,
             "run.swallowed": any(oom.caught and oom.phase != "training_step" for oom in attempt.ooms),
