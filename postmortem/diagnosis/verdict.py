@@ -141,6 +141,10 @@ def _facts(
             "run.baseline_seen": baseline,
             "run.config_known": config.known,
             "run.backend": _backend(cause.signature),
+            "run.unified": _backend(cause.signature) == "mps",
+            "run.parked": _parked(attempt),
+            "run.last_event": attempt.stages[-1].event if attempt.stages else None,
+            "run.quantizing_seen": any(stage.phase == "quantize" for stage in attempt.stages),
             "run.consequence": cause.event.text if cause.event and cause.event.role == "consequence" else None,
             "run.swallowed": any(oom.caught and oom.phase != "training_step" for oom in attempt.ooms),
             "run.unproven_steps": not attempt.skips_confirmed and bool(skips),
@@ -153,6 +157,12 @@ def _inner_call(attempt: Attempt) -> str | None:
     """The code line of the innermost frame, whoever's it is."""
     traceback = attempt.end.traceback
     return traceback.frames[-1].code.reveal() or None if traceback and traceback.frames else None
+
+
+def _parked(attempt: Attempt) -> bool:
+    """Whether the transformer waited in RAM when the log last spoke of where it is."""
+    moves = [stage.event for stage in attempt.stages if stage.event in ("transformer_parked", "transformer_to_gpu")]
+    return moves[-1:] == ["transformer_parked"]
 
 
 def _functions(attempt: Attempt) -> str | None:

@@ -150,6 +150,8 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Whether the family's loader knows `model.layer_offloading`."""
     quantizes: bool = True
     """Whether the family's loader knows `model.quantize`."""
+    te_first: bool = False
+    """Whether the loader reads the (largest) text encoder before the transformer."""
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

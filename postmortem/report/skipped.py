@@ -39,6 +39,8 @@ def part(analysis: Analysis, texts: Texts) -> doc.SkipsPart | None:
         }
         always = weighed is not None and weighed.always
         key = ("never_learnt" if always else "hardly_learnt") if files else "dropped"
+        if not attempt.good_steps:
+            key = "all_dropped"
         says.append(texts.words(f"skips.{key}", values))
     return doc.SkipsPart(
         failed=len(failing),

@@ -42,6 +42,12 @@ def test_codes_are_decoded_and_prove_no_more_than_they_say(run: Analyse, last: s
     assert kind == "none" or found.diagnosis.confidence != "high"
 
 
+def test_a_save_that_is_over_is_not_what_the_run_died_in(run: Analyse) -> None:
+    save = "\nSaving at step 30\nSaved checkpoint to /o/mugs/mugs_000000030.safetensors\n"
+    assert "silent_saving" in factors(ended(run, LINUX, save))
+    assert "silent_saving" not in factors(ended(run, LINUX, save + "Saved optimizer to /o/mugs/optimizer.pt\n"))
+
+
 def test_every_meaning_has_its_words(knowledge: Knowledge) -> None:
     for lang in ("en", "ko"):
         assert {f"warning.exit_{meaning}" for meaning in BY_CODE.values()} <= set(knowledge.texts[lang])

@@ -45,6 +45,42 @@ def test_checkpointing_off_comes_before_a_version_with_a_known_fault(run: Analys
     assert ids(checkpointing=True)[0] == "change_toolkit_version"
 
 
+ENCODER = (
+    "Loading text encoder\nError running job: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    'Traceback (most recent call last):\n  File "/a/jobs/process/BaseSDTrainProcess.py", line 1, in run\n'
+    '    self.sd.load_model()\n  File "/a/x.py", line 2, in load_model\n    text_encoder.to(self.device_torch)\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("arch", "before", "low_vram", "wanted"),
+    [
+        ("qwen_image", "Loading transformer\n", False, {"enable_low_vram", "quantize_model"}),
+        ("qwen_image", "Loading transformer\nMoving transformer to CPU\n", True, set()),
+        # HiDream reads its largest text encoder first: nothing else is on the card
+        ("hidream", "Loading llama 8b model\n", False, {"use_larger_gpu"}),
+    ],
+)
+def test_a_text_encoder_that_has_the_card_for_itself(
+    run: Analyse, arch: str, before: str, low_vram: bool, wanted: set[str]
+) -> None:
+    job = config(model__arch=arch, model__quantize=False, model__quantize_te=False, model__low_vram=low_vram)
+    analysis = run(head(job) + before + ENCODER)
+    assert analysis.diagnosis.phase == "text_encoder_load"
+    ids = {item.id for item in analysis.suggestions}
+    assert ids & {"enable_low_vram", "quantize_model", "lower_bit_quantization", "use_larger_gpu"} == wanted
+
+
+def test_layer_offloading_is_for_cards_with_memory_of_their_own(run: Analyse) -> None:
+    mps = "MPS backend out of memory (MPS allocated: 33.48 GB, other allocations: 2.45 GB, max allowed: 36.27 GB). Tried to allocate 600.15 MB on private pool."
+    cuda = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+    job = head(config(model__arch="zimage", model__layer_offloading=False))
+    on_mps, on_cuda = (run(job + training(400, [], until=3) + f"Error running job: {text}\n") for text in (mps, cuda))
+    assert "enable_layer_offloading" not in [item.id for item in on_mps.suggestions]
+    assert "enable_layer_offloading" in [item.id for item in on_cuda.suggestions]
+
+
 def test_with_checkpointing_on_batch_comes_before_the_largest_bucket(run: Analyse) -> None:
     ids = first_steps(run, train__batch_size=4)
     assert ids[:3] == ["reduce_batch_size", "use_gradient_accumulation", "drop_largest_resolution"]

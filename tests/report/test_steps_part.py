@@ -108,3 +108,13 @@ def test_what_the_lists_leave_out_is_said(run: Analyse, knowledge: Knowledge, mo
     assert len(report.oom_events) == 2
     assert "4 out-of-memory events" in told["ooms_left_out"]
     assert "timeline_left_out" in told
+
+
+def test_a_run_that_trained_nothing_is_told_no_checkpoint_is_fine(run: Analyse, knowledge: Knowledge) -> None:
+    def says(skipped: set[int], until: int) -> list[str]:
+        analysis = run(head(config()) + training(400, skipped, until=until))
+        part = json.loads(json_.render(build(analysis, knowledge)))["skips"]
+        return [text for text in part["says"] if "dropped" in text]
+
+    assert says({0, 1, 2}, 3) == ["All 3 batches so far were dropped: nothing was trained in this attempt."]
+    assert "otherwise fine" in says({4}, 9)[0]

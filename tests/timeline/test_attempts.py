@@ -87,7 +87,7 @@ def test_the_old_handler_prints_one_failure_three_times(run: Analyse) -> None:
         ("Error running job: [Errno 28] No space left on device\n", "failed", "not_memory"),
         ("Error running job: Triton Error [CUDA]: out of memory\n", "failed", "gpu_oom"),
         ('earlyoom: sending SIGTERM to process 9 uid 0 "python": badness 1309, VmRSS 5821 MiB\n', "killed", "host_oom"),
-        ("Job process terminated with exit code 3221225773.\n", "failed", "host_oom"),
+        ("Job process terminated with exit code 3221225773.\n", "killed", "host_oom"),
     ],
 )
 def test_endings(run: Analyse, tail: str, outcome: str, kind: str) -> None:

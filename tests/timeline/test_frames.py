@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Analyse
-from tests.simulate import config, head
+from tests.simulate import config, head, training
 
 ERROR = "CUDA error: out of memory"
 MAIN = '  File "/app/run.py", line 120, in main\n    job.run()\n'
@@ -114,6 +114,7 @@ def test_a_batch_that_cannot_be_page_locked(run: Analyse) -> None:
     step = (
         '  File "/app/jobs/process/BaseSDTrainProcess.py", line 2025, in run\n    batch = next(dataloader_iterator)\n'
     )
-    log = f"{head(config())}Error running job: {inner}Traceback (most recent call last):\n{MAIN}{step}"
+    before = head(config()) + training(400, [], until=20)
+    log = f"{before}Error running job: {inner}Traceback (most recent call last):\n{MAIN}{step}"
     diagnosis = run(f"{log}RuntimeError: {inner}").diagnosis
     assert (diagnosis.kind, diagnosis.resource, diagnosis.phase) == ("host_oom", "pinned_host", "training_step")
