@@ -315,6 +315,7 @@ def test_a_row_of_failures_at_the_end_is_one() -> None:
         ([251], {"start_step": 249}, True),
         # a thinned bar places steps one off
         ([250], {"excerpt_bars": True}, True),
+        ([251], {"excerpt_bars": True}, True),
         ([252], {"excerpt_bars": True}, True),
         ([253], {"excerpt_bars": True}, False),
         ([249], {"excerpt_bars": True}, False),
