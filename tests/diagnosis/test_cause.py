@@ -101,7 +101,11 @@ def test_an_error_that_a_skip_may_have_caused(given: dict[str, Any], expected: V
     }
     of = attempt(**{**usual, **given})
     assert verdict(of) == expected
-    assert cause_of(of).event is of.end.event
+    found = cause_of(of)
+    assert found.event is of.end.event is not None
+    stands: Any = of.ooms[-1] if expected[0] == "gpu_oom" else found.event
+    assert (found.place, found.signature) == (stands.place, stands.pattern)
+    assert found.oom is (stands if expected[0] == "gpu_oom" else None)
 
 
 @pytest.mark.parametrize(
