@@ -106,6 +106,7 @@ FULL = {"gpu_total": 24000.0, "free": 1000.0}
         # what PyTorch holds is not known, or nothing
         ({**FULL}, (23000.0,), None, 23000.0),
         ({"pytorch_allocated": 0.0, **FULL}, (23000.0,), None, 23000.0),
+        ({"pytorch_allocated": 1.0, **FULL}, (23000.0,), 23000.0, None),
         ({"pytorch_allocated": 9000.0}, (9000.0,), 9000.0, None),
         ({"reserved_unallocated": 9000.0}, (9000.0,), 9000.0, None),
     ],
