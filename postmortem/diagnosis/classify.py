@@ -15,9 +15,19 @@ PROVEN_STEPS = 10
 """Good steps after which an attempt has proved that it can step."""
 EPOCHS = 3
 """Passes over the data after which every batch shape has proved that it fits: a later failure is no rare bucket."""
-_STARTUP = frozenset({"model_load", "quantize", "text_encoder_load", "setup"})
-_CACHING = frozenset({"cache_latents", "cache_text_embeddings"})
-_SAMPLING = frozenset({"baseline_sampling", "mid_sampling"})
+_STEPS = ("training_step", "validation")
+_OUTSIDE = {
+    "model_load": "startup",
+    "quantize": "startup",
+    "text_encoder_load": "startup",
+    "setup": "startup",
+    "cache_latents": "caching",
+    "cache_text_embeddings": "caching",
+    "baseline_sampling": "sampling",
+    "mid_sampling": "sampling",
+    "saving": "saving",
+}
+"""The class of a phase that is no training step."""
 _FEW_LARGEST = 0.6
 """The few largest buckets: at most this share of all batches."""
 
@@ -28,7 +38,6 @@ class Classified(msgspec.Struct, frozen=True):
     class_: str | None
     inferred: bool
     suspects: tuple[BucketOdds, ...] = ()
-    rate: float | None = None
     skips: Skips | None = None
 
     @property
@@ -39,16 +48,8 @@ class Classified(msgspec.Struct, frozen=True):
 
 def classify(phase: str, attempt: Attempt, facts: Mapping[str, Any], *, gpu: bool) -> Classified:
     """The class of a memory failure in `phase` of `attempt`."""
-    if phase in _STARTUP:
-        return Classified("startup", False)
-    if phase in _CACHING:
-        return Classified("caching", False)
-    if phase in _SAMPLING:
-        return Classified("sampling", False)
-    if phase == "saving":
-        return Classified("saving", False)
-    if phase not in ("training_step", "validation"):
-        return Classified(None, False)
+    if phase not in _STEPS:
+        return Classified(_OUTSIDE.get(phase), False)
     died = attempt.end.outcome in ("failed", "killed")
     if died and attempt.good_steps < PROVEN_STEPS:
         # without a bar (a fragment, or standard output alone) how many good steps went before is not known
@@ -63,44 +64,40 @@ def classify(phase: str, attempt: Attempt, facts: Mapping[str, Any], *, gpu: boo
 
 
 def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Classified:
-    failing = [oom for oom in attempt.ooms if oom.phase in ("training_step", "validation") and oom.kind == "gpu_oom"]
-    caught = [oom for oom in failing if oom.caught]
-    rate = len(failing) / max(1, len(failing) + attempt.good_steps)
+    failing = [oom for oom in attempt.ooms if oom.phase in _STEPS and oom.kind == "gpu_oom"]
     odds = bucket_odds(attempt.buckets, facts.get("job.batch_size") or 1, facts.get("job.block_batches"))
     if _after_preview(attempt, failing):
-        return Classified("after_sampling", True, (), rate)
+        return Classified("after_sampling", True)
     shapes = facts.get("job.shapes")
     if shapes == 1:
-        return Classified("steady_training", True, (), rate)
-    largest = _largest(odds)
-    batches = facts.get("train.gradient_accumulation") or 1
-    in_steps = [oom.step for oom in failing if oom.phase == "training_step"]
-    scattered = [oom for oom in caught if not _in_final_streak(oom, failing, died)]
+        return Classified("steady_training", True)
+    if not died or any(oom.caught and not _in_final_streak(oom, failing) for oom in failing):
+        return _scattered(attempt, facts, failing, odds)
+    # a first failure that ends the run has no rate: it is a rare bucket until each has proved that it fits
+    rare = attempt.good_steps < EPOCHS * sum(odd.batches for odd in odds) if odds else shapes is not None
+    return Classified("bucket_spike" if rare and len(failing) == 1 else "steady_training", True)
+
+
+def _scattered(
+    attempt: Attempt, facts: Mapping[str, Any], failing: Sequence[Oom], odds: Sequence[BucketOdds]
+) -> Classified:
+    """Failures among good steps: whether one bucket or the few largest explain how many there are."""
+    given = facts.get("train.gradient_accumulation")
+    batches = max(1, given) if isinstance(given, int) else 1
     skips = None
-    # a regularisation dataset is drawn from a loader of its own; a first failure that ends the run has no rate
-    if (scattered or not died) and not facts.get("job.regularisation"):
+    # a regularisation dataset is drawn from a loader of its own
+    if not facts.get("job.regularisation"):
+        in_steps = [oom.step for oom in failing if oom.phase == "training_step"]
         skips = weighing.weigh(odds, in_steps, attempt.start_step, len(in_steps) + attempt.good_steps, batches)
-    best = skips.best if skips is not None else ()
-    share = fsum(odd.share for odd in largest) if largest else _FEW_LARGEST
-    explained = _in_a_step(share, batches)
-    if scattered or not died:
-        if rate <= explained + 2 * (explained * (1 - explained) / max(1, len(failing) + attempt.good_steps)) ** 0.5:
-            return Classified("bucket_spike", True, best, rate, skips)
-        return Classified("steady_training", True, (), rate, skips)
-    epoch = sum(odd.batches for odd in odds)
-    if len(failing) > 1:
-        return Classified("steady_training", True, (), rate)
-    if odds and attempt.good_steps < EPOCHS * epoch:
-        return Classified("bucket_spike", True, best, rate, skips)
-    if not odds and (shapes or 0) > 1:
-        return Classified("bucket_spike", True, (), rate)
-    return Classified("steady_training", True, (), rate)
+    steps = max(1, len(failing) + attempt.good_steps)
+    explained = _in_a_step(fsum(odd.share for odd in _largest(odds)) if odds else _FEW_LARGEST, batches)
+    if len(failing) / steps > explained + 2 * (explained * (1 - explained) / steps) ** 0.5:
+        return Classified("steady_training", True, (), skips)
+    return Classified("bucket_spike", True, skips.best if skips is not None else (), skips)
 
 
-def _in_final_streak(oom: Oom, failing: Sequence[Oom], died: bool) -> bool:
-    """Whether `oom` belongs to the unbroken run of failures that ended the attempt."""
-    if not died:
-        return False
+def _in_final_streak(oom: Oom, failing: Sequence[Oom]) -> bool:
+    """Whether `oom` belongs to the unbroken run of failures at the end."""
     streak: list[Oom] = []
     for item in reversed(failing):
         streak.append(item)
@@ -112,8 +109,6 @@ def _in_final_streak(oom: Oom, failing: Sequence[Oom], died: bool) -> bool:
 def _after_preview(attempt: Attempt, failing: Sequence[Oom]) -> bool:
     """Every streak of failures begins right after a mid-run preview or a save."""
     marks = {step for step in (*attempt.sample_steps, *attempt.save_steps) if step > attempt.start_step}
-    if not marks or not failing:
-        return False
     starts: list[int] = []
     previous: int | None = None
     for oom in failing:
@@ -122,9 +117,9 @@ def _after_preview(attempt: Attempt, failing: Sequence[Oom]) -> bool:
         if previous is None or oom.step != previous + 1:
             starts.append(oom.step)
         previous = oom.step
-    reach = 2 if attempt.excerpt_bars else 1
-    low = 0 if attempt.excerpt_bars else 1
-    return bool(starts) and all(any(low <= start - mark <= reach for mark in marks) for start in starts)
+    # a bar that was thinned out places a step one off
+    near = (0, 1, 2) if attempt.excerpt_bars else (1,)
+    return bool(starts) and all(any(start - mark in near for mark in marks) for start in starts)
 
 
 def bucket_odds(
@@ -148,7 +143,7 @@ def bucket_odds(
 
 def _in_a_step(share: float, batches: int) -> float:
     """How often a step of `batches` accumulated batches meets a bucket that holds `share` of them."""
-    return 1 - (1 - min(1.0, share)) ** max(1, min(batches, 1000))
+    return 1 - (1 - share) ** min(batches, 1000)
 
 
 def _largest(odds: Sequence[BucketOdds]) -> list[BucketOdds]:

@@ -1,24 +1,20 @@
-"""The log lines that prove the verdict, each with what it proves, in file order."""
+"""The log lines that prove the verdict, each with what it proves, in file order; a dozen at most."""
 
 from __future__ import annotations
 
 from postmortem.model import Attempt, Event, Evidence, Place
 from postmortem.text import LogText
 
-MAX_LINES = 12
-
 
 def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: str, phase: str) -> tuple[Evidence, ...]:
     """Evidence for a verdict that stands on `place` (and on the final `event`, if another)."""
-    found: dict[tuple[int, str, str], Evidence] = {}
+    found: dict[tuple[str, int], Evidence] = {}
 
     def add(where: Place | None, what: str, text: LogText, pattern: str | None = None) -> None:
-        taken = where is not None and any((line, source) == (where.line, where.source) for line, _, source in found)
-        if where is not None and not taken and len(found) < MAX_LINES:
+        if where is not None and (where.source, where.line) not in found:
             known = where.end > 0 and where.source == attempt.source
             start, end = (where.offset, where.end) if known else (None, None)
-            item = Evidence(where.line, what, text, where.source, pattern, start, end)
-            found.setdefault((where.line, what, where.source), item)
+            found[where.source, where.line] = Evidence(where.line, what, text, where.source, pattern, start, end)
 
     if kind == "none" and attempt.end.outcome == "incomplete":
         return ()
@@ -53,4 +49,4 @@ def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: st
         add(before[-1].place, "phase", before[-1].text, before[-1].pattern)
     if attempt.main_bar_place is not None and attempt.main_bar_text and kind != "none":
         add(attempt.main_bar_place, "bar", attempt.main_bar_text)
-    return tuple(sorted(found.values(), key=lambda item: (item.source, item.line)))
+    return tuple(found[key] for key in sorted(found))

@@ -16,7 +16,7 @@ KEYS = (
     "reserved_unallocated",
     "other_processes",
 )
-_ASYNC = {
+_ASYNC: dict[str | None, str] = {
     "async_allocated": "pytorch_allocated",
     "async_requested": "tried_to_allocate",
     "async_limit": "gpu_total",
@@ -53,7 +53,7 @@ def _table(oom: Oom, notes: Sequence[Event]) -> Mapping[str, float | None]:
     """cudaMallocAsync prints its numbers as a table below the message."""
     found: dict[str, float | None] = {}
     for note in notes:
-        name = _ASYNC.get(note.event or "")
+        name = _ASYNC.get(note.event)
         if name and oom.place.line <= note.place.line <= oom.place.line + _TABLE_LINES:
             found.setdefault(name, note.sizes_mib.get("value"))
     return found
@@ -72,7 +72,7 @@ def _processes(memory: dict[str, float | None], others: Iterable[float]) -> None
         held = (memory["pytorch_allocated"] or 0.0) + (memory["reserved_unallocated"] or 0.0)
         candidates = [size for size in listed if size + _OWN_SLACK_MIB >= held > 0]
         if candidates:
-            own = min(candidates, key=lambda size: size - held)
+            own = min(candidates)
             total, free = memory["gpu_total"], memory["free"]
             fills = total is None or free is None or abs(total - free - fsum(listed)) <= 0.25 * total
             if fills or len(listed) > 1:

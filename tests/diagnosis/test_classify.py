@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from postmortem.diagnosis.classify import bucket_odds, classify
+from postmortem.diagnosis.odds import weigh
+from postmortem.model import Attempt
 from postmortem.pipeline import Analysis
 from tests.conftest import Analyse
+from tests.diagnosis.build import attempt, bucket, oom
 from tests.simulate import buckets, config, finished, head, training
 from tests.timeline.test_attempts import SIZES
 
@@ -147,3 +153,206 @@ def test_more_accumulated_batches_than_the_data_set_has(run: Analyse) -> None:
     assert analysis.diagnosis.kind == "gpu_oom"
     assert analysis.diagnosis.skips is not None and not analysis.diagnosis.skips.fits
     assert analysis.diagnosis.skips.label is None
+
+
+@pytest.mark.parametrize(
+    ("phase", "class_"),
+    [
+        ("model_load", "startup"),
+        ("quantize", "startup"),
+        ("text_encoder_load", "startup"),
+        ("setup", "startup"),
+        ("cache_latents", "caching"),
+        ("cache_text_embeddings", "caching"),
+        ("baseline_sampling", "sampling"),
+        ("mid_sampling", "sampling"),
+        ("saving", "saving"),
+        ("unknown", None),
+    ],
+)
+def test_outside_of_the_steps_the_phase_is_the_class(phase: str, class_: str | None) -> None:
+    found = classify(phase, attempt(ooms=(oom(None, phase),), good_steps=500, trained=True), {}, gpu=True)
+    assert (found.class_, found.inferred, found.suspects, found.skips, found.fits) == (class_, False, (), None, False)
+
+
+@pytest.mark.parametrize("phase", ["training_step", "validation"])
+@pytest.mark.parametrize(
+    ("outcome", "good", "trained", "class_", "inferred"),
+    [
+        # fewer than ten good steps before it died; without a bar nobody counted them
+        ("failed", 9, True, "early_step", False),
+        ("killed", 0, True, "early_step", False),
+        ("failed", 0, False, "early_step", True),
+        ("failed", 10, True, "steady_training", True),
+        ("completed_with_skips", 9, True, "bucket_spike", True),
+    ],
+)
+def test_ten_good_steps(phase: str, outcome: str, good: int, trained: bool, class_: str, inferred: bool) -> None:
+    found = classify(phase, attempt(outcome, ooms=(oom(5, phase),), good_steps=good, trained=trained), {}, gpu=True)
+    assert (found.class_, found.inferred) == (class_, inferred)
+
+
+def test_host_memory_knows_no_buckets() -> None:
+    found = classify("training_step", rare(good=20), {"job.shapes": 3}, gpu=False)
+    assert (found.class_, found.inferred) == ("steady_training", True)
+
+
+TWO_SHAPES = (bucket("512x512", 9), bucket("1024x1024", 1))
+
+
+def rare(*, good: int, ooms: int = 1, **given: Any) -> Attempt:
+    return attempt(
+        ooms=tuple(oom(good + n, counter=n + 1) for n in range(ooms)), good_steps=good, trained=True, **given
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "facts", "class_"),
+    [
+        # three passes over ten batches prove that each shape fits
+        ({"good": 29, "buckets": TWO_SHAPES}, {}, "bucket_spike"),
+        ({"good": 30, "buckets": TWO_SHAPES}, {}, "steady_training"),
+        ({"good": 14, "buckets": TWO_SHAPES}, {"job.batch_size": 2}, "bucket_spike"),
+        ({"good": 18, "buckets": TWO_SHAPES}, {"job.batch_size": 2}, "steady_training"),
+        ({"good": 14, "buckets": TWO_SHAPES}, {"job.block_batches": (2,)}, "bucket_spike"),
+        ({"good": 18, "buckets": TWO_SHAPES}, {"job.block_batches": (2,)}, "steady_training"),
+        ({"good": 29, "buckets": TWO_SHAPES, "ooms": 2}, {}, "steady_training"),
+        # without a table the number of shapes must do
+        ({"good": 3000}, {"job.shapes": 2}, "bucket_spike"),
+        ({"good": 30}, {"job.shapes": 1}, "steady_training"),
+        ({"good": 30}, {}, "steady_training"),
+        ({"good": 29, "buckets": TWO_SHAPES}, {"job.shapes": 1}, "steady_training"),
+    ],
+)
+def test_a_failure_that_ended_the_run(given: dict[str, Any], facts: dict[str, Any], class_: str) -> None:
+    found = classify("training_step", rare(**given), facts, gpu=True)
+    assert (found.class_, found.inferred, found.suspects, found.skips) == (class_, True, (), None)
+
+
+def skipping(steps: list[int], *, good: int, outcome: str = "completed_with_skips", **given: Any) -> Attempt:
+    caught = [oom(step, caught=True, counter=1) for step in steps]
+    return attempt(outcome, ooms=(*caught, *given.pop("ooms", ())), good_steps=good, trained=True, **given)
+
+
+def spread(count: int, total: int) -> list[int]:
+    return [n * total // count for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("failures", "steps", "facts", "class_"),
+    [
+        # the largest bucket holds 0.1 of the batches; a rate of two standard deviations above is still its own
+        (15, 100, {}, "bucket_spike"),
+        (17, 100, {}, "steady_training"),
+        # 1 - 0.9 ** 4 = 0.344 of the steps meet it, and 0.095 are two deviations
+        (43, 100, {"train.gradient_accumulation": 4}, "bucket_spike"),
+        (44, 100, {"train.gradient_accumulation": 4}, "steady_training"),
+        (17, 100, {"train.gradient_accumulation": "4"}, "steady_training"),
+        (17, 100, {"train.gradient_accumulation": 0}, "steady_training"),
+        (15, 100, {"train.gradient_accumulation": 0}, "bucket_spike"),
+        (1, 1, {}, "steady_training"),
+        (90, 100, {"train.gradient_accumulation": 10**400}, "bucket_spike"),
+    ],
+)
+def test_a_rate_that_the_largest_bucket_explains(failures: int, steps: int, facts: dict[str, Any], class_: str) -> None:
+    table = (bucket("1024x1024", 10), bucket("512x512", 90))
+    run_ = skipping(spread(failures, steps), good=steps - failures, buckets=table)
+    found = classify("training_step", run_, facts, gpu=True)
+    assert (found.class_, found.inferred) == (class_, True)
+    given = facts.get("train.gradient_accumulation")
+    batches = given if isinstance(given, int) else 1
+    assert found.skips == weigh(bucket_odds(table, 1), spread(failures, steps), 0, steps, batches)
+    assert found.skips is not None
+    assert found.suspects == (found.skips.best if class_ == "bucket_spike" else ())
+
+
+def test_without_a_table_the_bulk_of_the_batches_is_the_bound() -> None:
+    """0.6 and two deviations of 0.049."""
+    several = {"job.shapes": 3}
+    for failures, class_ in ((69, "bucket_spike"), (70, "steady_training")):
+        run_ = skipping(spread(failures, 100), good=100 - failures)
+        assert classify("training_step", run_, several, gpu=True).class_ == class_
+
+
+def test_the_few_largest_together_hold_at_most_the_bulk() -> None:
+    """0.3 + 0.3 of the batches; a third bucket would be more than 0.6. The largest alone always counts."""
+    for table, limit in (
+        ((bucket("1024x1024", 30), bucket("768x768", 30), bucket("512x512", 40)), 69),
+        ((bucket("1024x1024", 30), bucket("768x768", 40), bucket("512x512", 30)), 39),
+        ((bucket("1024x1024", 80), bucket("512x512", 20)), 88),
+    ):
+        for failures, class_ in ((limit, "bucket_spike"), (limit + 1, "steady_training")):
+            run_ = skipping(spread(failures, 100), good=100 - failures, buckets=table)
+            assert classify("training_step", run_, {}, gpu=True).class_ == class_
+
+
+def test_skips_of_a_regularisation_set_are_not_weighed() -> None:
+    run_ = skipping([5, 40], good=60, buckets=TWO_SHAPES)
+    assert classify("training_step", run_, {}, gpu=True).skips is not None
+    found = classify("training_step", run_, {"job.regularisation": True}, gpu=True)
+    assert (found.class_, found.skips, found.suspects) == ("bucket_spike", None, ())
+
+
+def test_only_the_failures_of_steps_on_the_card_count() -> None:
+    others = (oom(3, "mid_sampling"), oom(4, kind="host_oom"))
+    run_ = skipping([5, 40], good=60, buckets=TWO_SHAPES, ooms=(*others, oom(50, "validation", caught=True, counter=1)))
+    skips = classify("training_step", run_, {}, gpu=True).skips
+    assert skips is not None and (skips.failures, skips.steps) == (2, 62)
+
+
+def test_a_row_of_failures_at_the_end_is_one() -> None:
+    """3/3 and then the end: what stood before the row was scattered, the row itself is not."""
+    row = [oom(40 + n, caught=True, counter=n + 1) for n in range(3)]
+    alone = attempt(ooms=(*row, oom(43)), good_steps=40, trained=True, buckets=TWO_SHAPES)
+    assert classify("training_step", alone, {}, gpu=True).skips is None
+    after = attempt(
+        ooms=(oom(7, caught=True, counter=1), *row, oom(43)), good_steps=39, trained=True, buckets=TWO_SHAPES
+    )
+    assert classify("training_step", after, {}, gpu=True).skips is not None
+
+
+@pytest.mark.parametrize(
+    ("steps", "given", "after"),
+    [
+        # a preview is made inside step 250: the next step is the first after it
+        ([251, 252, 253, 254], {}, True),
+        ([250, 251], {}, False),
+        ([252, 253], {}, False),
+        ([251, 252, 501, 502], {}, True),
+        ([251, 252, 502, 503], {}, False),
+        ([None, 251, 252], {}, True),
+        ([None], {}, False),
+        # a save is a mark as well; one at the start is what the run resumed from
+        ([301], {"save_steps": (300,), "sample_steps": ()}, True),
+        ([251], {"start_step": 250}, False),
+        ([251], {"start_step": 249}, True),
+        # a thinned bar places steps one off
+        ([250], {"excerpt_bars": True}, True),
+        ([251], {"excerpt_bars": True}, True),
+        ([252], {"excerpt_bars": True}, True),
+        ([253], {"excerpt_bars": True}, False),
+        ([249], {"excerpt_bars": True}, False),
+    ],
+)
+def test_right_after_a_preview_or_a_save(steps: list[int | None], given: dict[str, Any], after: bool) -> None:
+    marks = {"sample_steps": (250, 500), **given}
+    run_ = attempt(ooms=tuple(oom(step) for step in steps), good_steps=240, trained=True, **marks)
+    found = classify("training_step", run_, {}, gpu=True)
+    assert (found.class_ == "after_sampling") is after
+    assert found.inferred and found.suspects == ()
+
+
+def test_batches_of_each_table() -> None:
+    """A short batch is padded; each dataset has its own size where it says so; tables of unknown datasets the usual one."""
+    table = [
+        bucket("512x512", 9, block=1, line=1),
+        bucket("1024x1024", 5, block=2, line=2),
+        bucket("1024x1024", 4, block=3, line=4),
+        bucket("1024x1024", 1, block=0, line=3),
+        bucket("64x64", 0, block=1, line=5),
+    ]
+    found = bucket_odds(table, 4, (2, 3))
+    assert [(odd.bucket.line, odd.batches) for odd in found] == [(2, 2), (3, 1), (4, 1), (1, 5)]
+    assert [odd.share for odd in found] == pytest.approx([2 / 9, 1 / 9, 1 / 9, 5 / 9])
+    assert [odd.batches for odd in bucket_odds(table, 0)] == [5, 1, 4, 9]
+    assert bucket_odds([bucket("64x64", 0)], 1) == ()

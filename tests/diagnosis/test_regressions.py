@@ -57,7 +57,12 @@ def test_a_torch_release_that_cannot_be_is_left_out(knowledge: Knowledge, histor
 
     assert standing(knowledge, history, CONV, None, of("2.9", "2.10")) == {"conv3d_workspace": True}
     assert standing(knowledge, history, CONV, None, of("2.5", "2.14")) == {"conv3d_workspace": False}
+    assert standing(knowledge, history, CONV, None, of("2.9", "2.11")) == {"conv3d_workspace": False}
+    assert standing(knowledge, history, CONV, None, of("2.8", "2.10")) == {"conv3d_workspace": False}
+    assert standing(knowledge, history, CONV, None, of("2.8", "2.9")) == {}
     assert standing(knowledge, history, CONV, None, of("2.10", "2.14")) == {}
+    # the toolkit's date says nothing of torch
+    assert standing(knowledge, history, CONV, of("2.10", "2.14")) == {"conv3d_workspace": False}
     other = {**CONV, "failure.inner_call": "return F.linear("}
     assert standing(knowledge, history, other, None, None) == {}
 
@@ -91,3 +96,20 @@ def test_no_regression_for_other_failures_or_trainers(
     knowledge: Knowledge, history: History, changed: dict[str, str]
 ) -> None:
     assert standing(knowledge, history, {**PINNED, "failure.phase": "quantize", **changed}, None) == {}
+
+
+def test_what_is_told_of_a_regression(knowledge: Knowledge, history: History) -> None:
+    entry = next(item for item in knowledge.regressions if item.id == "conv3d_workspace")
+    (found,) = fitting({**CONV, "run.trainer": None}, None, None, knowledge, history)
+    for name in ("id", "program", "from_", "until", "from_commit", "until_commit", "source", "url"):
+        assert getattr(found, name) == getattr(entry, name)
+    facts = {
+        "standing": "possible",
+        "id": entry.id,
+        "program": "torch",
+        "what": entry.id,
+        "when": entry.id,
+        "do": entry.id,
+    }
+    assert regression_facts((found,)) == {f"regression.{key}": value for key, value in facts.items()}
+    assert regression_facts(()) == {}

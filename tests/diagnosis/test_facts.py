@@ -1,0 +1,256 @@
+"""What conditions may ask about, from settings and sizes: totals over datasets and previews, shares of the card."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from postmortem.diagnosis import facts
+from postmortem.knowledge.schema import Knowledge
+from postmortem.model import Bucket, JobConfig, Value
+from tests.diagnosis.build import bucket
+
+A, B = "datasets[0].", "datasets[1]."
+
+
+def settings(values: dict[str, Any]) -> JobConfig:
+    return JobConfig({path: Value(value, "log") for path, value in values.items()}, ("log",))
+
+
+def job(values: dict[str, Any], buckets: tuple[Bucket, ...] = ()) -> dict[str, Any]:
+    """`job.*` without the prefix."""
+    found = facts.job_facts(settings(values), buckets, None)
+    return {key.removeprefix("job."): value for key, value in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ({"gpu_total": 1000.0, "other_processes": 250.0}, {"other_share": 0.25}),
+        ({"gpu_total": 1000.0, "other_processes": 0.0}, {"other_share": 0.0}),
+        ({"gpu_total": 1000.0, "process_in_use": 500.0}, {"own_share": 0.5}),
+        ({"gpu_total": 1000.0, "pytorch_allocated": 1000.0}, {"allocated_share": 1.0, "spilled": False}),
+        ({"gpu_total": 1000.0, "pytorch_allocated": 1001.0}, {"allocated_share": 1.001, "spilled": True}),
+        ({"gpu_total": 0.0, "pytorch_allocated": 5.0, "other_processes": 1.0, "process_in_use": 1.0}, {}),
+        ({"pytorch_allocated": 5.0, "other_processes": 1.0, "process_in_use": 1.0, "free": 1.0}, {}),
+        # the request would fit into what is reserved, which is more than a trifle
+        ({"reserved_unallocated": 512.0, "tried_to_allocate": 512.0}, {"fragmented": True}),
+        ({"reserved_unallocated": 511.0, "tried_to_allocate": 100.0}, {"fragmented": False}),
+        ({"reserved_unallocated": 512.0, "tried_to_allocate": 513.0}, {"fragmented": False}),
+        ({"reserved_unallocated": 512.0}, {}),
+        (
+            {"reserved_unallocated": 600.0, "tried_to_allocate": 9.0, "gpu_total": 100.0, "pytorch_allocated": 200.0},
+            {"allocated_share": 2.0, "spilled": True, "fragmented": False},
+        ),
+        (
+            {"reserved_unallocated": 600.0, "tried_to_allocate": 9.0, "gpu_total": 200.0, "pytorch_allocated": 200.0},
+            {"allocated_share": 1.0, "spilled": False, "fragmented": True},
+        ),
+        # what nobody accounts for: the card without what is free, held here or by others
+        (
+            {"gpu_total": 1000.0, "free": 100.0, "pytorch_allocated": 500.0, "reserved_unallocated": 50.0},
+            {"allocated_share": 0.5, "spilled": False, "unaccounted": 350.0, "unaccounted_share": 0.35},
+        ),
+        (
+            {
+                "gpu_total": 1000.0,
+                "free": 100.0,
+                "pytorch_allocated": 500.0,
+                "reserved_unallocated": 50.0,
+                "process_in_use": 600.0,
+                "other_processes": 200.0,
+            },
+            {
+                "allocated_share": 0.5,
+                "spilled": False,
+                "own_share": 0.6,
+                "other_share": 0.2,
+                "unaccounted": 100.0,
+                "unaccounted_share": 0.1,
+            },
+        ),
+        (
+            {"gpu_total": 1000.0, "free": 100.0, "pytorch_allocated": 1000.0, "reserved_unallocated": 50.0},
+            {"allocated_share": 1.0, "spilled": False, "unaccounted": 0.0, "unaccounted_share": 0.0},
+        ),
+        (
+            {"gpu_total": 1000.0, "free": 100.0, "pytorch_allocated": 1001.0, "reserved_unallocated": 50.0},
+            {"allocated_share": 1.001, "spilled": True},
+        ),
+    ],
+)
+def test_shares_of_the_card(sizes: dict[str, float | None], expected: dict[str, Any]) -> None:
+    found = {key.removeprefix("memory."): value for key, value in facts.memory_facts(sizes).items()}
+    assert found == pytest.approx({**sizes, **expected})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "known", "expected"),
+    [
+        ({}, {"job.preview_pixels": 100}, {}),
+        ({"tried_to_allocate": 6.0}, {}, {"share": None}),
+        ({"tried_to_allocate": 6.0, "gpu_total": 24.0}, {}, {"share": 0.25}),
+        ({"tried_to_allocate": 1.0}, {"job.preview_pixels": 1024}, {"share": None, "b_per_preview_px": 1024.0}),
+        ({"tried_to_allocate": 1.0}, {"job.max_resolution": 512}, {"share": None, "b_per_bucket_px": 4.0}),
+    ],
+)
+def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = facts.request_facts(sizes, known)
+    assert {key.removeprefix("memory.request_"): value for key, value in found.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # the largest batch of all datasets, and the job's own
+        ({"train.batch_size": 2, A + "batch_size": 1, A + "resolution": 512, B + "batch_size": 4}, {"batch_size": 4}),
+        ({"train.batch_size": 8, A + "batch_size": 4}, {"batch_size": 8}),
+        ({"train.batch_size": "8"}, {"batch_size": None}),
+        # resolutions of all datasets; one in several aspects says nothing of the shapes, unless buckets are off
+        (
+            {A + "resolution": [768, 512], B + "resolution": 1024},
+            {"max_resolution": 1024, "min_resolution": 512, "resolutions": 3, "shapes": 3},
+        ),
+        ({A + "resolution": [1024], A + "buckets": True, B + "resolution": 1024}, {"resolutions": 1, "shapes": None}),
+        ({A + "resolution": [1024], A + "buckets": False}, {"shapes": 1}),
+        (
+            {A + "resolution": [1024], A + "buckets": False, B + "resolution": 1024, B + "buckets": True},
+            {"shapes": None},
+        ),
+        ({A + "resolution": [True, 0, "x"]}, {"max_resolution": None, "min_resolution": None, "resolutions": None}),
+        # frames
+        ({A + "num_frames": 1, B + "num_frames": 41}, {"num_frames": 41, "video": True}),
+        ({A + "num_frames": 1}, {"num_frames": 1, "video": False}),
+        ({A + "num_frames": 2}, {"num_frames": 2, "video": True}),
+        ({}, {"num_frames": None, "video": False}),
+        # control images: folders of all datasets, and the most of one
+        (
+            {
+                A + "folder_path": "a",
+                A + "control_path": "x",
+                B + "folder_path": "b",
+                B + "control_path_1": "y",
+                B + "control_path_2": ["z", "w"],
+                B + "control_path_3": None,
+            },
+            {"controls": 3, "controls_each": 3},
+        ),
+        ({A + "control_path_10": "x", A + "xcontrol_path": "x"}, {"controls": 0, "controls_each": 0}),
+        # what all must have, and what one is enough for
+        (
+            {A + "cache_latents_to_disk": True, B + "cache_latents_to_disk": False},
+            {"latents_on_disk": False, "latents_cached": False},
+        ),
+        (
+            {A + "cache_latents_to_disk": True, B + "cache_latents_to_disk": True},
+            {"latents_on_disk": True, "latents_cached": True},
+        ),
+        ({A + "cache_latents": True}, {"latents_on_disk": False, "latents_cached": True}),
+        ({A + "cache_latents": True, B + "cache_latents": False}, {"latents_cached": False}),
+        ({}, {"latents_on_disk": False, "latents_cached": False, "auto_frames": False, "regularisation": False}),
+        ({A + "auto_frame_count": False, B + "auto_frame_count": True}, {"auto_frames": True}),
+        ({A + "is_reg": False, B + "is_reg": True}, {"regularisation": True}),
+        ({A + "num_workers": 2, B + "num_workers": 8, A + "prefetch_factor": 3}, {"workers": 8, "prefetch": 3}),
+        ({A + "num_workers": "8"}, {"workers": None, "prefetch": None}),
+        # preservation, text encoders
+        ({"train.diff_output_preservation": True}, {"preservation": True}),
+        ({"train.blank_prompt_preservation": True}, {"preservation": True}),
+        ({}, {"preservation": False, "te_cached": False, "te_resident": True}),
+        ({"train.cache_text_embeddings": True}, {"te_cached": True, "te_resident": False}),
+        ({A + "cache_text_embeddings": True}, {"te_cached": True, "te_resident": False}),
+        ({"train.unload_text_encoder": True}, {"te_cached": False, "te_resident": False}),
+        # network, optimiser, types
+        ({"network.linear": 32}, {"rank": 32, "full_fine_tune": False}),
+        ({"network.type": "lora"}, {"rank": None, "full_fine_tune": False}),
+        ({}, {"rank": None, "full_fine_tune": True}),
+        ({"train.optimizer": "adamw8bit"}, {"optimizer_8bit": True}),
+        ({"train.optimizer": "Adafactor"}, {"optimizer_8bit": True}),
+        ({"train.optimizer": "automagic"}, {"optimizer_8bit": True}),
+        ({"train.optimizer": "adamw"}, {"optimizer_8bit": False}),
+        ({"train.optimizer": 8}, {"optimizer_8bit": False}),
+        ({"model.quantize": True, "model.qtype": "uint3|some/adapter8"}, {"quantized": True, "quant_bits": 3}),
+        ({"model.quantize": False, "model.qtype": "qfloat8"}, {"quantized": False, "quant_bits": None}),
+        ({"model.quantize": True}, {"quantized": True, "quant_bits": None}),
+        ({"model.quantize_te": True, "model.layer_offloading": True}, {"te_quantized": True, "offload": True}),
+        ({}, {"quantized": False, "te_quantized": False, "offload": False}),
+        # previews: each sample's own size where it has one; the largest of all
+        (
+            {"sample.width": 512, "sample.height": 768},
+            {"preview_side": 768, "preview_pixels": 512 * 768, "samples": False},
+        ),
+        (
+            {
+                "sample.width": 512,
+                "sample.height": 768,
+                "sample.num_frames": 9,
+                "sample.samples": [1, 2],
+                "sample.samples[0].width": 1024,
+                "sample.samples[1].num_frames": 41,
+                "sample.samples[1].height": 640,
+            },
+            {"preview_side": 1024, "preview_pixels": 1024 * 768, "sample_frames": 41, "samples": True},
+        ),
+        ({"sample.prompts": ["a mug"], "train.disable_sampling": True}, {"samples": False}),
+        (
+            {"sample.prompts": ["a mug"]},
+            {"samples": True, "preview_side": None, "preview_pixels": None, "sample_frames": None},
+        ),
+        ({"sample.width": 512, "sample.height": "768"}, {"preview_side": 512, "preview_pixels": None}),
+        ({A + "resolution": [512, 1024]}, {"max_pixels": 1024 * 1024}),
+        ({}, {"max_pixels": None}),
+    ],
+)
+def test_what_settings_amount_to(values: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = job(values)
+    assert {key: found[key] for key in expected} == expected
+    assert {type(found[key]) for key in expected if isinstance(expected[key], bool)} <= {bool}
+
+
+def test_shapes_that_were_printed_count() -> None:
+    table = (bucket("512x512", 3), bucket("512x768x41", 3, block=2), bucket("512x512", 9, block=2))
+    found = job({A + "resolution": [1024]}, table)
+    assert (found["shapes"], found["num_frames"], found["video"]) == (2, 41, True)
+
+
+def test_without_a_config_only_the_tables_speak(knowledge: Knowledge) -> None:
+    nothing = JobConfig({}, ())
+    assert facts.job_facts(nothing, (), None) == {
+        "job.full_fine_tune": False,
+        "job.shapes": None,
+        "job.video": None,
+        "job.num_frames": None,
+    }
+    found = facts.job_facts(nothing, (bucket("512x512x41", 3), bucket("512x768", 2)), None)
+    assert (found["job.shapes"], found["job.video"], found["job.num_frames"]) == (2, True, 41)
+    assert facts.job_facts(nothing, (bucket("512x512", 3),), None)["job.video"] is None
+    wan = next(family for family in knowledge.families if family.media == "video")
+    assert facts.job_facts(nothing, (), wan)["job.video"] is True
+    assert facts.job_facts(settings({}), (), wan)["job.video"] is True
+    assert facts.job_facts(settings({A + "num_frames": 1}), (), wan)["job.video"] is False
+
+
+@pytest.mark.parametrize(
+    ("values", "blocks", "expected"),
+    [
+        (
+            {"train.batch_size": 2, A + "resolution": [512, 768], B + "resolution": 1024, B + "batch_size": 4},
+            3,
+            (2, 2, 4),
+        ),
+        ({"train.batch_size": 2, A + "resolution": [512, 768]}, 3, None),
+        ({A + "resolution": [512], A + "batch_size": 0}, 1, (1,)),
+        ({A + "resolution": 512, A + "batch_size": 1, "train.batch_size": 4}, 1, (1,)),
+        ({A + "resolution": []}, 1, (1,)),
+        ({}, 0, None),
+    ],
+)
+def test_a_table_for_each_resolution_of_each_dataset(
+    values: Any, blocks: int, expected: tuple[int, ...] | None
+) -> None:
+    assert facts.block_batches(settings(values), blocks) == expected
+
+
+def test_only_a_whole_setting_is_a_fact() -> None:
+    given = settings({"train.lr": 1e-4, A + "resolution": 512, "sample.samples[0].width": 5})
+    assert facts.setting_facts(given) == {"train.lr": 1e-4}
