@@ -15,22 +15,20 @@ from postmortem.scan.floods import WINDOW, Floods
 from postmortem.scan.items import Items
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
+from postmortem.scan.rest import Rest
 from postmortem.scan.segments import BULK_FROM, MAX_TEXT, Cutter, Draw, Piece, Region, Text
-from postmortem.scan.traceback import TracebackReader, once
+from postmortem.scan.traceback import once
 from postmortem.scan.unwrap import look_ahead
-from postmortem.scan.wrapped import Unfinished, Wrapped
+from postmortem.scan.writers import Tracebacks
 from postmortem.text import LogText, seen, strip_escapes
 
 BLOCK = 1 << 20
 CODE_INDENT = "    "
 """How far Python indents a frame's code."""
-MAX_WRITERS = 64
 PATIENCE, MAX_PATIENCE = 1024, 1 << 17
 _OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n]|[^\n\r -~])*(?=[\r\n][^"{]{0,400}(?:"|\Z)|\Z)')
 """The end of a line that may open the config dump: its colour ends behind it, or what shows nothing; a key follows."""
 _FRAMES = frozenset({"frame", "frame_boxed"})
-_MAY_BREAK_OFF = ("oom", "exception")
-"""Roles of what is looked at for a rest in the lines that follow; see wrapped.py."""
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
@@ -50,18 +48,12 @@ class Scanner:
         self._source = source
         self._recognise = Recogniser(lexicon, source)
         self._dump = DumpReader(lexicon, source)
-        self._tracebacks = {"": TracebackReader(source)}
-        self._traceback = self._tracebacks[""]
-        self._new: tuple[str, TracebackReader] | None = None
-        """The reader for a process that had none; kept once a traceback of its has begun."""
-        self._writer = lexicon.by_id.get("prefix.rank")
+        self._tracebacks = Tracebacks(lexicon, source)
         self._box = BoxReader(lexicon)
         skips = (item.pattern.id for item in lexicon.statements if item.pattern.role in ("skip", "abort"))
         self._items = Items(frozenset(skips))
         self._bars = Bars(lexicon, source, self._append)
         self._cutter = Cutter(lexicon.bars, self._bars.stamped, bulk_from)
-        self._want_code = 0
-        """Writers whose last line was a frame."""
         self._cut_off = -1
         """Where the text starts that the log's end cut off."""
         self._job = ""
@@ -71,8 +63,7 @@ class Scanner:
         """Lines of a region to read before looking whether they are a flood."""
         self._flooded = False
         self._last: Region | None = None
-        self._wrapped: Wrapped | None = None
-        self._unfinished: Unfinished | None = None
+        self._broken = Rest(lexicon, self._recognise, self._items)
 
     def run(self, chunks: Iterable[bytes]) -> ScanResult:
         """Scan everything and return the result."""
@@ -95,9 +86,8 @@ class Scanner:
             warnings.append(Notice("unwrapped", None, {"width": breaks.width}))
         if self._items.dropped:
             warnings.append(Notice("too_many_events", None, {"count": self._items.dropped}))
-        frames = sum(reader.left_out for reader in self._tracebacks.values())
-        if frames:
-            warnings.append(Notice("frames_left_out", None, {"count": frames}))
+        if self._tracebacks.left_out:
+            warnings.append(Notice("frames_left_out", None, {"count": self._tracebacks.left_out}))
         if cutter.cut_long:
             warnings.append(Notice("long_lines_cut", None, {"count": cutter.cut_long}))
         return ScanResult(
@@ -191,7 +181,7 @@ class Scanner:
         self._flooded = False
         if self._watching() or self._cut_off >= 0 or region.end is not None or at >= len(region.raw):
             return at
-        traceback = any(reader.open for reader in self._tracebacks.values())
+        traceback = self._tracebacks.open
         reached = self._floods.swallow(region, at, self._bars.end, traceback=traceback)
         self._flooded = reached >= len(region.raw)
         worth = self._flooded or reached - at > WINDOW
@@ -200,7 +190,7 @@ class Scanner:
 
     def _watching(self) -> bool:
         """Whether the next line matters whatever it says."""
-        return bool(self._dump.open or self._want_code > 0 or self._box.open or self._wrapped or self._unfinished)
+        return bool(self._dump.open or self._tracebacks.want_code or self._box.open or self._broken.open)
 
     def _echo(self, draw: Draw) -> None:
         self._text(Text(draw[0].strip(), draw[5], draw[6], 0), frozenset(self._lexicon.echoes))
@@ -218,49 +208,46 @@ class Scanner:
             row = self._box.offer(text, place)
             if row is not None:
                 if row.frame is not None:
-                    self._traceback.frame(row.frame)
+                    self._tracebacks.latest.frame(row.frame)
                 if row.code is not None:
-                    self._traceback.code(CODE_INDENT + row.code)
+                    self._tracebacks.latest.code(CODE_INDENT + row.code)
                 self._see_trainers(text, place, entries)
                 return
         text = seen(text)
-        self._new = None
-        self._traceback = self._of_writer(text)
-        if self._traceback.want_code and text.strip():
-            self._expect_code(False)
-            if self._traceback.code(self._lexicon.peel_prefix(text)):
+        traceback = self._tracebacks.of(text)
+        if traceback.want_code and text.strip():
+            self._tracebacks.expect_code(False)
+            if traceback.code(self._lexicon.peel_prefix(text)):
                 return
         text = once(text)
         names = self._bars.descriptions if entries is not None else None
         if names is not None:
             cut = piece.offset == self._cut_off
             text = without_bar(text, self._lexicon.peel_prefix(text), (*names, self._job), cut=cut)
-        if self._traceback.full and entries is not None and self._passes_frame(entries, text):
+        if traceback.full and entries is not None and self._passes_frame(entries, text):
             return
         events = list(self._recognise(text, place, entries)) if entries is not None else []
         claimed = any(event.role != "trainer" for event in events)
-        self._follow_wrapped(text, claimed=claimed)
-        self._follow_unfinished(text, claimed=claimed)
+        self._broken.follow(text, claimed=claimed)
         for event in events:
             if event.role == "trainer":
                 self._see_trainer(event)
             elif event.event in ("traceback", "chained", "traceback_boxed"):
-                self._flush_traceback(self._traceback.begin(place))
+                self._flush_traceback(traceback.begin(place))
                 if event.event == "traceback_boxed":
                     self._box.begin()
             elif event.event in ("frame", "frame_boxed"):
-                self._traceback.frame(event, flat=not self._lexicon.peel_prefix(text)[:1].isspace())
-                self._expect_code(event.event == "frame")
+                traceback.frame(event, flat=not self._lexicon.peel_prefix(text)[:1].isspace())
+                self._tracebacks.expect_code(event.event == "frame")
             elif event.event == "code_boxed":
-                self._traceback.code(CODE_INDENT + event.groups["code"].reveal().strip(" │┃|"))
+                traceback.code(CODE_INDENT + event.groups["code"].reveal().strip(" │┃|"))
             else:
-                closes = event.exception is not None and self._traceback.open
+                closes = event.exception is not None and traceback.open
                 self._add(event)
-                self._watch(event)
+                self._broken.watch(event)
                 if closes:
-                    self._flush_traceback(self._traceback.close(event))
-        if self._new is not None and self._new[1].begun:
-            self._tracebacks[self._new[0]] = self._new[1]
+                    self._flush_traceback(traceback.close(event))
+        self._tracebacks.keep()
 
     def _passes_frame(self, entries: frozenset[Compiled], text: str) -> bool:
         """A traceback that has as many frames as are kept: one more is not read, nor is the code that comes next."""
@@ -269,25 +256,10 @@ class Scanner:
         entry = self._recognise.claimant(text, entries)
         if entry is None or entry.pattern.sets.event != "frame":
             return False
-        self._follow_wrapped(text, claimed=True)
-        self._follow_unfinished(text, claimed=True)
-        self._traceback.left_out += 1
-        self._expect_code(True)
+        self._broken.follow(text, claimed=True)
+        self._tracebacks.latest.left_out += 1
+        self._tracebacks.expect_code(True)
         return True
-
-    def _of_writer(self, text: str) -> TracebackReader:
-        """The traceback that a line may belong to: processes that write at once name themselves in front."""
-        found = self._writer.match(text) if self._writer is not None and text.startswith("[") else None
-        name = found[0].strip() if found else ""
-        known = self._tracebacks.get(name)
-        if known is None and len(self._tracebacks) < MAX_WRITERS:
-            known = TracebackReader(self._source)
-            self._new = name, known
-        return known or self._tracebacks[""]
-
-    def _expect_code(self, wanted: bool) -> None:
-        self._want_code += wanted - self._traceback.want_code
-        self._traceback.want_code = wanted
 
     def _see_trainers(self, text: str, place: Place, entries: frozenset[Compiled] | None) -> None:
         for event in self._recognise(text, place, entries or ()):
@@ -299,46 +271,6 @@ class Scanner:
         weight = int(event.reason or 0)
         if kept is None or weight > kept[0]:
             self._trainers[event.event or ""] = (weight, event.place)
-
-    def _watch(self, event: Event) -> None:
-        """Look for the rest of an allocator's message that breaks off at the end of its line."""
-        if event.role not in _MAY_BREAK_OFF or self._items.last is not event:
-            return
-        entry = self._lexicon.by_id.get(event.pattern)
-        if entry is not None and Wrapped.wanted(event, entry):
-            self._wrapped = Wrapped(event, entry)
-        elif Unfinished.wanted(event):
-            self._unfinished = Unfinished(event)
-
-    def _follow_unfinished(self, text: str, *, claimed: bool) -> None:
-        """An exception's message that its line breaks off: known with the next line, it is that statement."""
-        held = self._unfinished
-        if held is None:
-            return
-        before = held.event
-        more = not claimed and held.extend(self._lexicon.peel_prefix(text), self._as_one)
-        if held.event is not before:
-            self._items.replace(before, held.event)
-            entry = self._lexicon.by_id.get(held.event.pattern)
-            if entry is not None and Wrapped.wanted(held.event, entry):
-                self._wrapped = Wrapped(held.event, entry)
-        if not more:
-            self._unfinished = None
-
-    def _as_one(self, text: str, place: Place) -> Iterable[Event]:
-        raw = text.encode()
-        entries = {item for anchor, found in self._lexicon.anchored.items() if anchor in raw for item in found}
-        return self._recognise(text, place, entries)
-
-    def _follow_wrapped(self, text: str, *, claimed: bool) -> None:
-        if self._wrapped is None:
-            return
-        before = self._wrapped.event
-        more = not claimed and self._wrapped.extend(self._lexicon.peel_prefix(text))
-        if self._wrapped.event is not before:
-            self._items.replace(before, self._wrapped.event)
-        if not more:
-            self._wrapped = None
 
     def _flush_traceback(self, done: Item | None) -> None:
         if done is not None:
@@ -368,8 +300,8 @@ class Scanner:
             self._add(self._dump.take())
 
     def _finish(self) -> None:
-        for reader in self._tracebacks.values():
-            self._flush_traceback(reader.end())
+        for unfinished in self._tracebacks.end():
+            self._add(unfinished)
         self._end_dump()
         self._bars.end()
         self._items.put_back()
