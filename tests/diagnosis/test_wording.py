@@ -79,7 +79,7 @@ def test_headlines(cause: Cause, of: Attempt, class_: str | None, known: dict[st
 
 
 def test_what_a_headline_may_say() -> None:
-    times = StepTimes(2.04, 8.36, 60, at(300))
+    times = StepTimes(2.04, 8.4, 60, at(300))
     cause = Cause("gpu_oom", "vram", "training_step", 7)
     of = attempt(step_times=times, good_steps=6, total_steps=400)
     values = {"phase": "training_step", "step": 7, "total": 400, "skips": 3, "good_steps": 6, "resource": "vram"}
