@@ -105,7 +105,7 @@ def _of(attempt: Attempt, oom: Oom, event: Event | None) -> Cause:
     if oom.phase == "baseline_sampling" and not begun:
         # a preview in a fragment: whether training had begun stands in the part that is missing
         oom = msgspec.structs.replace(oom, step=None)
-        confidence = "medium" if confidence == "high" else confidence
+        confidence = "medium"
     return Cause(oom.kind, oom.resource, oom.phase, oom.step, oom.pattern, confidence, oom, event, oom.place)
 
 

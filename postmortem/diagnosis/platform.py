@@ -75,10 +75,10 @@ def _texts(attempt: Attempt, config: JobConfig) -> Iterator[str]:
 
 
 def _paths(value: Any, depth: int) -> Iterator[str]:
-    """Strings of the dump whose key speaks of a path."""
+    """Strings of the dump (mappings and lists) whose key speaks of a path."""
     if depth > 6:
         return
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
         if isinstance(item, str) and isinstance(key, str) and key.endswith(_PATHS):
             yield item[:MAX_CHARACTERS]

@@ -147,11 +147,10 @@ def _slow_clock(attempt: Attempt) -> Iterator[Notice]:
     """What the times in front of the lines show that the bar does not."""
     pace = attempt.pace
     over = attempt.end.outcome in ("failed", "killed", "incomplete")
-    if over and attempt.phase == "training_step" and (pace.silent_s or 0) >= STOOD_STILL_S:
-        usual = pace.bar_step_s or 0
-        if (pace.silent_s or 0) >= 5 * usual:
-            line = attempt.main_bar_place.line if attempt.main_bar_place else None
-            yield Notice("stood_still", line, {"minutes": round((pace.silent_s or 0) / 60)})
+    silent = pace.silent_s if over and attempt.phase == "training_step" else None
+    if silent is not None and silent >= max(STOOD_STILL_S, 5 * (pace.bar_step_s or 0)):
+        line = attempt.main_bar_place.line if attempt.main_bar_place else None
+        yield Notice("stood_still", line, {"minutes": round(silent / 60)})
     bar, wall = pace.bar_step_s, pace.wall_step_s
     if bar is not None and wall is not None and wall >= 1.5 * bar + 1:
         yield Notice("wall_slower", None, {"bar_s": round(bar, 1), "wall_s": round(wall, 1)})

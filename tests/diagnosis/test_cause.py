@@ -164,7 +164,9 @@ def test_a_bad_alloc_of_nobody_knows_what_is_no_training_run() -> None:
         ),
         ("stopped", (oom(3, caught=True),), ("gpu_oom", "vram", "training_step", 3, "high")),
         # the log breaks off behind an OOM that nobody caught: the last one
-        ("incomplete", (oom(3), oom(9)), ("gpu_oom", "vram", "training_step", 9, "medium")),
+        ("incomplete", (oom(3), oom(6), oom(9)), ("gpu_oom", "vram", "training_step", 9, "medium")),
+        # rather than one that was swallowed
+        ("incomplete", (oom(3), oom(8, "saving", caught=True)), ("gpu_oom", "vram", "training_step", 3, "medium")),
         # swallowed: quantising one layer, saving the optimiser
         ("completed", (oom(None, "quantize", caught=True),), ("gpu_oom", "vram", "quantize", None, "high")),
         (
@@ -200,6 +202,13 @@ def test_steps_that_became_slow(outcome: str, factor: float, can_spill: bool | N
         return
     assert (found.kind, found.resource, found.phase, found.step) == ("vram_spill", "vram", "training_step", 60)
     assert (found.confidence, found.place, found.signature) == (expected, at(300), None)
+
+
+def test_an_oom_at_the_end_of_a_slow_run_is_the_verdict() -> None:
+    slow: dict[str, Any] = {"step_times": StepTimes(2.0, 20.0, 60, at(300))}
+    assert verdict(attempt("incomplete", ooms=(oom(90),), **slow), True)[0] == "gpu_oom"
+    # one that was swallowed long before is not what the run suffers from
+    assert verdict(attempt("incomplete", ooms=(oom(None, "quantize", caught=True),), **slow), True)[0] == "vram_spill"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from postmortem.diagnosis.evidence import collect
-from postmortem.model import Frame, Stage, StepTimes
+from postmortem.model import Frame, Place, Stage, StepTimes
 from postmortem.text import LogText
 from tests.diagnosis.build import at, attempt, event, oom
 
@@ -117,3 +117,32 @@ def test_nothing_proves_that_nothing_happened() -> None:
     assert proofs(of, kind="none") == []
     assert proofs(attempt("stopped", ooms=(oom(5, caught=True),)), kind="none") == [(500, "skip")]
     assert proofs(of, kind="gpu_oom") == [(500, "skip")]
+
+
+def test_each_line_has_its_own_words_and_entry() -> None:
+    stages = tuple(
+        Stage(at(n), "training_step", "status", LogText(f"stage {n}"), None, None, f"p.{n}") for n in (1, 2, 3, 4)
+    )
+    of = attempt(
+        event=event("kill", 900, pattern="p.end", text="the end"),
+        errors=(event("oom", 700, pattern="p.error", text="an error"),),
+        ooms=(oom(5, caught=True, line=500, pattern="p.skip", text=LogText("a skip")),),
+        stages=stages,
+        step_times=StepTimes(1.0, 9.0, 60, at(300), LogText("slow bar")),
+    )
+    other = event("crash", 800, pattern="p.other", text="another")
+    found = collect(of, at(700), other, "vram_spill", "training_step")
+    assert [(item.line, item.what, item.text.reveal(), item.pattern) for item in found] == [
+        (4, "phase", "stage 4", "p.4"),
+        (300, "slowdown", "slow bar", None),
+        (500, "skip", "a skip", "p.skip"),
+        (700, "oom", "an error", "p.error"),
+        (800, "crash", "another", "p.other"),
+        (900, "kill", "the end", "p.end"),
+    ]
+
+
+def test_the_first_byte_of_a_log_is_a_place() -> None:
+    first = msgspec.structs.replace(event("oom"), place=Place(1, 0, "log", None, 1))
+    found = collect(attempt(event=first), first.place, first, "gpu_oom", "training_step")[0]
+    assert (found.start, found.end) == (0, 1)

@@ -78,6 +78,7 @@ def dump(value: Any) -> ConfigDump:
         {"stages": tuple(Stage(at(1), "setup", "status", LogText(text)) for text in (WINDOWS, *["a"] * 99))},
         {"dump": dump({"datasets": [{"folder_path": WINDOWS}]})},
         {"dump": dump({"model": {"name_or_path": WINDOWS}})},
+        {"dump": dump({"a": {"b": {"c": {"d": {"e": {"f": {"folder_path": WINDOWS}}}}}}})},
         {"last_text": LogText(WINDOWS + LONG)},
     ],
 )

@@ -223,6 +223,7 @@ def test_the_difference_of_two_forecasts(before: Any, after: Any, expected: Any)
         (1.0, None, 80.0, True),
         (1.0, None, 81.0, None),
         # less than a MiB is nothing, whatever is missing
+        (0.0, None, 0.0, False),
         (0.06, None, 0.0, False),
         (0.0625, None, 0.0, True),
         # below a tenth of what is missing (8000 + 512 + 32 per_rank - usable), and below a GiB
@@ -379,3 +380,22 @@ def test_an_edit_that_a_rung_before_made_is_not_made_again() -> None:
     assert [
         rung.id for rung in with_numbers([LOWER, LOWER], PLAIN, by_batch(None, per_rank=30.0), BASE, {}).ladder
     ] == ["reduce_network_rank"]
+
+
+def test_every_fix_is_worked_out_for_itself() -> None:
+    """One that nobody measures, one that raises the peak, one that is too small, one without an edit: the rest goes on."""
+    changes = {"disable_ema": "a", "reduce_network_rank": "b", "use_8bit_optimizer": "c", "reduce_batch_size": "d"}
+    config = JobConfig({path: Value(2, "log") for path in changes.values()}, ("log",))
+    offered = [suggestion(ident, ConfigChange(path, 2, 1)) for ident, path in changes.items()]
+
+    def estimate(made: JobConfig) -> Forecast | None:
+        a, b, c, d = (2 - made.get(path) for path in "abcd")
+        return None if a else at(9000 + 50 * b - 0.5 * c - 2000 * d, usable=None)
+
+    found = with_numbers([OTHERS, *offered, LOWER], config, estimate, BASE, {})
+    assert [(item.rank, item.id, item.saving is None) for item in found.suggestions] == [
+        (1, "free_other_gpu_processes", False),
+        (2, "disable_ema", True),
+        (3, "reduce_batch_size", False),
+    ]
+    assert [item.id for item in found.too_small] == ["use_8bit_optimizer", "reduce_network_rank"]
