@@ -20,6 +20,8 @@ FORMS = (
     ("report.json", common.Format.json),
 )
 """The reports in a ticket: file name and format."""
+READ = ("report.html", "report.md", "log-excerpt.txt", "config.yaml", "README.txt")
+"""The files of a ticket that people read; the other two are for programs."""
 Excerpts = tuple["Excerpt", "Excerpt"]
 
 

@@ -141,16 +141,20 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
     looked_up = list(spans.check(spans.cited(claims.value), read, Lexicon(base), hide))
     good = 0
     hints: list[str] = []
+    left: list[Finding] = []
     values = with_originals(json.loads(json_.render(report)), plain) if redacted else json.loads(json_.render(report))
     if files:
         found, good, hints = tickets.check(files, claims.value, _digest(opened, analysis.scanned.source))
         settled += found
-        if shown is not None and "same_log" in hints and _comparable(claims, values, base):
+        why = _not_comparable(claims, values, base)
+        if why is not None:
+            left += [tickets.finding(name, why, None, None) for name in sorted(files) if name in ticket.READ]
+        elif shown is not None and "same_log" in hints:
             # of a file that its own checksum gives away, the lines need not be told as well
             known = {one.path.reveal().partition(":")[2] for one in found}
             wrong = ticket.differing(files, known, _source_as_sent(bare, claims), shown, analysis, base, redactor)
             settled += [tickets.finding(place, "other_line", sent, made) for place, sent, made in wrong]
-    return Given(values, looked_up, settled, good, tuple(hints))
+    return Given(values, looked_up, settled, good, tuple(hints), left)
 
 
 def _again(claims: Claims, analysis: Analysis, base: Knowledge, *, redacted: bool) -> Report:
@@ -163,14 +167,19 @@ def _again(claims: Claims, analysis: Analysis, base: Knowledge, *, redacted: boo
     return build(analysis, base, lang, redacted=redacted, ticket=ticket)
 
 
-def _comparable(claims: Claims, values: dict[str, Any], base: Knowledge) -> bool:
-    """Whether a ticket's files can be made again: by the same version, with all that lay beside the log then."""
+def _not_comparable(claims: Claims, values: dict[str, Any], base: Knowledge) -> str | None:
+    """Why a ticket's files cannot be made again: another version made them, or with what is not here; None if they can.
+
+    Both are only what the report says of itself, so that what was not compared for it is not proven.
+    """
     from postmortem import __version__
     from postmortem.verify import needs
 
     same = claims.same_schema and claims.tool_version == __version__ and claims.patterns == base.version
     beside = claims.value["input"].get("beside")
-    return same and isinstance(beside, dict) and not needs.missing(beside, values["input"]["beside"])
+    if not same or not isinstance(beside, dict):
+        return "other_version"
+    return next((f"needs_{name}" for name in needs.missing(beside, values["input"]["beside"])), None)
 
 
 def _source_as_sent(report: Report, claims: Claims) -> Report:

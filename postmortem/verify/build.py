@@ -24,13 +24,15 @@ _CHANGED = frozenset({"no_such_pattern", "pattern_changed", "not_claimed"})
 
 class Given(msgspec.Struct, frozen=True):
     """What the log gives: the report made again (as JSON, redacted as the one that was sent), what was found at the
-    evidence's spans, and claims that were settled before: a ticket's files, options that cannot have been."""
+    evidence's spans, and claims that were settled before: a ticket's files, options that cannot have been. `left` is
+    what could not be checked of the files."""
 
     report: dict[str, Any]
     evidence: list[spans.Found]
     settled: list[doc.Finding]
     files_same: int = 0
     hints: tuple[str, ...] = ()
+    left: list[doc.Finding] = msgspec.field(default_factory=list)
 
 
 def build(claims: Claims, given: Given, knowledge: Knowledge, lang: str) -> doc.Verification:
@@ -57,7 +59,11 @@ class _Builder:
     def run(self) -> doc.Verification:
         """All checks, one after the other."""
         for finding in self._given.settled:
-            self._file(finding)
+            self._counts[finding.group][1] += 1
+            self._differs.append(self._said(finding))
+        for finding in self._given.left:
+            self._counts[finding.group][2] += 1
+            self._unchecked.append(self._said(finding))
         self._counts[FILES][0] += self._given.files_same
         self._evidence()
         for one in sums.check(self._claims.value):
@@ -92,9 +98,9 @@ class _Builder:
             return
         absent = pair.sent is ABSENT or pair.found is ABSENT
         if not self._same_version and absent and not pair.path.endswith("]"):
-            if pair.found is ABSENT:  # what only the other version can say, nobody here can check
-                self._leave(ANALYSIS, pair.path, "other_version", pair.sent, pair.found)
-            return  # a key that the other version does not have is no claim
+            # what only the other version can say, nobody here can check, nor whether it left out what this one says
+            self._leave(ANALYSIS, pair.path, "other_version", pair.sent, ABSENT)
+            return
         lacks = needs.needed(pair.path, self._lacking)
         if lacks is not None:
             self._leave(ANALYSIS, pair.path, f"needs_{lacks}", pair.sent, pair.found)
@@ -121,9 +127,8 @@ class _Builder:
                 line = at["line"]
         return line
 
-    def _file(self, finding: doc.Finding) -> None:
-        self._counts[finding.group][1] += 1
-        self._differs.append(msgspec.structs.replace(finding, says=self._texts(f"verify.why.{finding.why}")))
+    def _said(self, finding: doc.Finding) -> doc.Finding:
+        return msgspec.structs.replace(finding, says=self._texts(f"verify.why.{finding.why}"))
 
     def _differ(self, group: str, path: str, why: str, sent: Any, found: Any, line: int | None) -> None:
         known = {item.path.reveal() for item in self._differs} if len(self._differs) < 200 else ()
