@@ -25,7 +25,7 @@ _CHANGED = frozenset({"no_such_pattern", "pattern_changed", "not_claimed"})
 class Given(msgspec.Struct, frozen=True):
     """What the log gives: the report made again (as JSON, redacted as the one that was sent), what was found at the
     evidence's spans, and claims that were settled before: a ticket's files, options that cannot have been. `left` is
-    what could not be checked of the files."""
+    what could not be checked of the files; `labels` are those of the ticket, as far as its files showed them."""
 
     report: dict[str, Any]
     evidence: list[spans.Found]
@@ -33,6 +33,7 @@ class Given(msgspec.Struct, frozen=True):
     files_same: int = 0
     hints: tuple[str, ...] = ()
     left: list[doc.Finding] = msgspec.field(default_factory=list)
+    labels: Labels = msgspec.field(default_factory=Labels)
 
 
 def build(claims: Claims, given: Given, knowledge: Knowledge, lang: str) -> doc.Verification:
@@ -71,7 +72,7 @@ class _Builder:
                 self._counts[NUMBERS][0] += 1
             else:
                 self._differ(NUMBERS, one.path, "does_not_add_up", one.says, one.follows, None)
-        for pair in pairs(self._claims.value, self._given.report, "", Labels()):
+        for pair in pairs(self._claims.value, self._given.report, "", self._given.labels):
             self._pair(pair)
         return self._result()
 
@@ -91,7 +92,8 @@ class _Builder:
             seen.add(one.index)
 
     def _pair(self, pair: Pair) -> None:
-        if needs.under(pair.path, needs.NO_CLAIMS):
+        # how the report was made is no claim, but a key that says something else of it is
+        if needs.under(pair.path, needs.NO_CLAIMS) and (pair.found is not ABSENT or pair.path.endswith("]")):
             return
         if pair.same:
             self._counts[ANALYSIS][0] += 1
