@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from postmortem.cli import common, inputs, options, output, redaction, ticket
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
-
-if TYPE_CHECKING:
-    from postmortem.bundle.manifest import LogItem
-    from postmortem.intake import Intake
-    from postmortem.report.redact import Redactor
 
 
 def bundle(
@@ -58,7 +52,7 @@ def bundle(
     shown = ticket.excerpts(report, opened, analysis, base)
     redactor = redaction.redactor(base, [report, *shown], [analysis]) if redact else None
     report, files = ticket.texts_of(report, shown, analysis, base, redactor)
-    content = parts.bundle(report, _hashed(opened, analysis.scanned.source, redactor), files)
+    content = parts.bundle(report, ticket.logs_of(opened, analysis.scanned.source, redactor), files)
     output.write_bytes(content, target)
     names = ", ".join(parts.ORDER)
     texts = Texts(base, lang)
@@ -74,38 +68,3 @@ def _target(out: Path | None) -> Path:
     if out is None or str(out) == "-":
         raise Failure("bundle writes a file: give -o ticket.zip", USAGE)
     return out
-
-
-def _hashed(opened: Intake, reported: str, redactor: Redactor | None) -> list[LogItem]:
-    """The checksums of the logs: of their text, in which byte spans count, and of the files. Raises Failure."""
-    import hashlib
-
-    from postmortem.bundle.manifest import LogItem
-    from postmortem.text import LogText
-
-    found: list[LogItem] = []
-    for log in opened.logs:
-        text, size = hashlib.sha256(), 0
-        file, file_size = hashlib.sha256(), 0
-        try:
-            for chunk in log.chunks():
-                text.update(chunk)
-                size += len(chunk)
-            if log.path is not None:
-                with log.path.open("rb") as stream:
-                    while piece := stream.read(1 << 20):
-                        file.update(piece)
-                        file_size += len(piece)
-        except OSError as error:
-            raise Failure(f"{printable(log.name)}: {(error.strerror or type(error).__name__).lower()}") from None
-        found.append(
-            LogItem(
-                name=LogText(redactor.text(log.name) if redactor is not None else log.name),
-                reported=log.name == reported,
-                text_bytes=size,
-                text_sha256=text.hexdigest(),
-                file_bytes=file_size if log.path is not None else None,
-                file_sha256=file.hexdigest() if log.path is not None else None,
-            )
-        )
-    return found

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from postmortem.cli import common, forms
+from postmortem.cli.errors import Failure
 
 if TYPE_CHECKING:
+    from postmortem.bundle.manifest import LogItem
     from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
     from postmortem.pipeline import Analysis
@@ -20,6 +22,8 @@ FORMS = (
     ("report.json", common.Format.json),
 )
 """The reports in a ticket: file name and format."""
+READ = ("report.html", "report.md", "log-excerpt.txt", "config.yaml", "README.txt")
+"""The files of a ticket that people read; the other two are for programs."""
 Excerpts = tuple["Excerpt", "Excerpt"]
 
 
@@ -39,24 +43,15 @@ def texts_of(
     analysis: Analysis,
     base: Knowledge,
     redactor: Redactor | None,
-    *,
-    originals: bool = False,
 ) -> tuple[Report, dict[str, str]]:
-    """The report as the ticket holds it, and the texts of the ticket's files but for the manifest.
-
-    With `originals`, line for line the same files, with what stands in the log in place of the labels.
-    """
-    import msgspec
-
+    """The report as the ticket holds it, and the texts of the ticket's files but for the manifest."""
     from postmortem.bundle import build as ticket
     from postmortem.bundle import jobfile, passages
     from postmortem.report.texts import Texts
 
     texts = Texts(base, report.lang)
     excerpt, lines = shown
-    if redactor is not None and originals:
-        report = msgspec.structs.replace(report, redacted=redactor.document(report).redacted)
-    elif redactor is not None:
+    if redactor is not None:
         report, excerpt, lines = redactor.document(report), redactor.excerpt(excerpt), redactor.excerpt(lines)
     found = {name: forms.rendered(report, excerpt, base, format, to_file=True) for name, format in FORMS}
     found["log-excerpt.txt"] = passages.render(lines, report.input.lines, texts)
@@ -65,25 +60,36 @@ def texts_of(
     return report, found
 
 
-def differing(
-    files: dict[str, bytes],
-    known: set[str],
-    report: Report,
-    shown: Excerpts,
-    analysis: Analysis,
-    base: Knowledge,
-    redactor: Redactor | None,
-) -> list[tuple[str, str | None, str | None]]:
-    """The lines of a ticket's files that the log does not give, each with its place and the line that it gives.
+def logs_of(opened: Intake, reported: str, redactor: Redactor | None) -> list[LogItem]:
+    """The checksums of the logs: of their text, in which byte spans count, and of the files. Raises Failure."""
+    import hashlib
 
-    Files in `known` are passed over.
-    """
-    from functools import cache
+    from postmortem.bundle.manifest import LogItem
+    from postmortem.text import LogText, printable
 
-    from postmortem.verify import files as lines
-
-    _, made = texts_of(report, shown, analysis, base, redactor)
-    for name in ("report.json", *known):  # the report is compared value by value
-        made.pop(name, None)
-    plain = cache(lambda: texts_of(report, shown, analysis, base, redactor, originals=True)[1])
-    return [(f"{one.name}:{one.line}", one.sent, one.made) for one in lines.check(files, made, plain)]
+    found: list[LogItem] = []
+    for log in opened.logs:
+        text, size = hashlib.sha256(), 0
+        file, file_size = hashlib.sha256(), 0
+        try:
+            for chunk in log.chunks():
+                text.update(chunk)
+                size += len(chunk)
+            if log.path is not None:
+                with log.path.open("rb") as stream:
+                    while piece := stream.read(1 << 20):
+                        file.update(piece)
+                        file_size += len(piece)
+        except OSError as error:
+            raise Failure(f"{printable(log.name)}: {(error.strerror or type(error).__name__).lower()}") from None
+        found.append(
+            LogItem(
+                name=LogText(redactor.text(log.name) if redactor is not None else log.name),
+                reported=log.name == reported,
+                text_bytes=size,
+                text_sha256=text.hexdigest(),
+                file_bytes=file_size if log.path is not None else None,
+                file_sha256=file.hexdigest() if log.path is not None else None,
+            )
+        )
+    return found

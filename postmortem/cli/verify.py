@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import enum
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, options, output, redaction, ticket
+from postmortem.cli import common, inputs, options, output, ticket
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.text import LogText, printable
+from postmortem.text import printable
 
 if TYPE_CHECKING:
-    from postmortem.intake import Intake
     from postmortem.knowledge.schema import Knowledge
     from postmortem.pipeline import Analysis
     from postmortem.report import Report
@@ -108,10 +106,11 @@ def _read(name: str) -> tuple[Claims, dict[str, bytes]]:
 
 def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.Given, base: Knowledge) -> Given:
     """What the log gives, read with the options that the report was made with."""
-    from postmortem.report import json_
+    from postmortem.cli import again
     from postmortem.scan import Lexicon
     from postmortem.verify import Given, spans, tickets
-    from postmortem.verify.hidden import encode_marked, with_originals
+    from postmortem.verify import files as lines
+    from postmortem.verify.compare import Labels
 
     settled: list[Finding] = []
     attempt, gpu_gib, redacted = _asked(claims, settled)
@@ -125,11 +124,8 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
     if analysis.asked_attempt != attempt:
         settled.append(tickets.finding("input.options.attempt", "impossible", attempt, len(analysis.attempts)))
     bare = _again(claims, analysis, base, redacted=redacted)
-    plain = encode_marked(bare)
-    # what a ticket's excerpts show is private in its report too
-    shown = ticket.excerpts(bare, opened, analysis, base) if bare.input.options.ticket or files else None
-    redactor = redaction.redactor(base, [bare, *(shown or ())], [analysis]) if redacted else None
-    report = redactor.document(bare) if redactor is not None else bare
+    why = _not_comparable(claims, bare, base) if files else None
+    remade = again.make(claims, files if why is None else {}, bare, opened, analysis, base)
     logs = {log.name: log for log in opened.logs}
     only = opened.logs[0] if len(opened.logs) == 1 else None
 
@@ -137,20 +133,27 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
         log = logs.get(name, only)
         return log.chunks() if log is not None else ()
 
-    hide = redactor.text if redactor is not None else str
-    looked_up = list(spans.check(spans.cited(claims.value), read, Lexicon(base), hide))
+    looked_up = list(spans.check(spans.cited(claims.value), read, Lexicon(base), remade.hide))
     good = 0
     hints: list[str] = []
-    values = with_originals(json.loads(json_.render(report)), plain) if redacted else json.loads(json_.render(report))
+    left: list[Finding] = []
+    labels = Labels()
     if files:
-        found, good, hints = tickets.check(files, claims.value, _digest(opened, analysis.scanned.source))
-        settled += found
-        if shown is not None and "same_log" in hints and _comparable(claims, values, base):
+        held = ticket.logs_of(opened, analysis.scanned.source, remade.redactor)
+        text = next(log.text_sha256 for log in held if log.reported)
+        checked = tickets.check(files, claims.value, held, text)
+        settled += checked.wrong
+        left += checked.left
+        good, hints = checked.good, checked.hints
+        if why is not None:
+            left += [tickets.finding(name, why, None, None) for name in ticket.READ]
+        elif "same_log" in hints:
             # of a file that its own checksum gives away, the lines need not be told as well
-            known = {one.path.reveal().partition(":")[2] for one in found}
-            wrong = ticket.differing(files, known, _source_as_sent(bare, claims), shown, analysis, base, redactor)
-            settled += [tickets.finding(place, "other_line", sent, made) for place, sent, made in wrong]
-    return Given(values, looked_up, settled, good, tuple(hints))
+            known = {one.path.reveal().partition(":")[2] for one in checked.wrong}
+            told = {name: text for name, text in remade.files.items() if name not in known}
+            wrong = lines.check(files, told, labels)
+            settled += [tickets.finding(f"{one.name}:{one.line}", "other_line", one.sent, one.made) for one in wrong]
+    return Given(remade.values, looked_up, settled, good, tuple(hints), left, labels)
 
 
 def _again(claims: Claims, analysis: Analysis, base: Knowledge, *, redacted: bool) -> Report:
@@ -163,22 +166,21 @@ def _again(claims: Claims, analysis: Analysis, base: Knowledge, *, redacted: boo
     return build(analysis, base, lang, redacted=redacted, ticket=ticket)
 
 
-def _comparable(claims: Claims, values: dict[str, Any], base: Knowledge) -> bool:
-    """Whether a ticket's files can be made again: by the same version, with all that lay beside the log then."""
+def _not_comparable(claims: Claims, bare: Report, base: Knowledge) -> str | None:
+    """Why a ticket's files cannot be made again: another version made them, or with what is not here; None if they can.
+
+    Both are only what the report says of itself, so that what was not compared for it is not proven.
+    """
+    import msgspec
+
     from postmortem import __version__
     from postmortem.verify import needs
 
     same = claims.same_schema and claims.tool_version == __version__ and claims.patterns == base.version
     beside = claims.value["input"].get("beside")
-    return same and isinstance(beside, dict) and not needs.missing(beside, values["input"]["beside"])
-
-
-def _source_as_sent(report: Report, claims: Claims) -> Report:
-    """The report with the input called as the one that was sent calls it: what a log is called is no claim."""
-    import msgspec
-
-    told = msgspec.structs.replace(report.input, source=LogText(str(claims.value["input"].get("source", ""))))
-    return msgspec.structs.replace(report, input=told)
+    if not same or not isinstance(beside, dict):
+        return "other_version"
+    return next((f"needs_{name}" for name in needs.missing(beside, msgspec.structs.asdict(bare.input.beside))), None)
 
 
 def _asked(claims: Claims, settled: list[Finding]) -> tuple[int | None, float | None, bool]:
@@ -197,19 +199,3 @@ def _asked(claims: Claims, settled: list[Finding]) -> tuple[int | None, float | 
         settled.append(tickets.finding("input.options.gpu_gib", "impossible", gpu, None))
         gpu = None
     return attempt, gpu, redacted if isinstance(redacted, bool) else has_label(claims.value)
-
-
-def _digest(opened: Intake, name: str) -> str:
-    """The checksum of a log's text."""
-    import hashlib
-
-    text = hashlib.sha256()
-    for chunk in _chunks(opened, name):
-        text.update(chunk)
-    return text.hexdigest()
-
-
-def _chunks(opened: Intake, name: str) -> Iterator[bytes]:
-    for log in opened.logs:
-        if log.name == name:
-            yield from log.chunks()

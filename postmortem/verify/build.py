@@ -24,13 +24,16 @@ _CHANGED = frozenset({"no_such_pattern", "pattern_changed", "not_claimed"})
 
 class Given(msgspec.Struct, frozen=True):
     """What the log gives: the report made again (as JSON, redacted as the one that was sent), what was found at the
-    evidence's spans, and claims that were settled before: a ticket's files, options that cannot have been."""
+    evidence's spans, and claims that were settled before: a ticket's files, options that cannot have been. `left` is
+    what could not be checked of the files; `labels` are those of the ticket, as far as its files showed them."""
 
     report: dict[str, Any]
     evidence: list[spans.Found]
     settled: list[doc.Finding]
     files_same: int = 0
     hints: tuple[str, ...] = ()
+    left: list[doc.Finding] = msgspec.field(default_factory=list)
+    labels: Labels = msgspec.field(default_factory=Labels)
 
 
 def build(claims: Claims, given: Given, knowledge: Knowledge, lang: str) -> doc.Verification:
@@ -57,7 +60,11 @@ class _Builder:
     def run(self) -> doc.Verification:
         """All checks, one after the other."""
         for finding in self._given.settled:
-            self._file(finding)
+            self._counts[finding.group][1] += 1
+            self._differs.append(self._said(finding))
+        for finding in self._given.left:
+            self._counts[finding.group][2] += 1
+            self._unchecked.append(self._said(finding))
         self._counts[FILES][0] += self._given.files_same
         self._evidence()
         for one in sums.check(self._claims.value):
@@ -65,7 +72,7 @@ class _Builder:
                 self._counts[NUMBERS][0] += 1
             else:
                 self._differ(NUMBERS, one.path, "does_not_add_up", one.says, one.follows, None)
-        for pair in pairs(self._claims.value, self._given.report, "", Labels()):
+        for pair in pairs(self._claims.value, self._given.report, "", self._given.labels):
             self._pair(pair)
         return self._result()
 
@@ -85,16 +92,17 @@ class _Builder:
             seen.add(one.index)
 
     def _pair(self, pair: Pair) -> None:
-        if needs.under(pair.path, needs.NO_CLAIMS):
+        # how the report was made is no claim, but a key that says something else of it is
+        if needs.under(pair.path, needs.NO_CLAIMS) and (pair.found is not ABSENT or pair.path.endswith("]")):
             return
         if pair.same:
             self._counts[ANALYSIS][0] += 1
             return
         absent = pair.sent is ABSENT or pair.found is ABSENT
         if not self._same_version and absent and not pair.path.endswith("]"):
-            if pair.found is ABSENT:  # what only the other version can say, nobody here can check
-                self._leave(ANALYSIS, pair.path, "other_version", pair.sent, pair.found)
-            return  # a key that the other version does not have is no claim
+            # what only the other version can say, nobody here can check, nor whether it left out what this one says
+            self._leave(ANALYSIS, pair.path, "other_version", pair.sent, ABSENT)
+            return
         lacks = needs.needed(pair.path, self._lacking)
         if lacks is not None:
             self._leave(ANALYSIS, pair.path, f"needs_{lacks}", pair.sent, pair.found)
@@ -121,9 +129,8 @@ class _Builder:
                 line = at["line"]
         return line
 
-    def _file(self, finding: doc.Finding) -> None:
-        self._counts[finding.group][1] += 1
-        self._differs.append(msgspec.structs.replace(finding, says=self._texts(f"verify.why.{finding.why}")))
+    def _said(self, finding: doc.Finding) -> doc.Finding:
+        return msgspec.structs.replace(finding, says=self._texts(f"verify.why.{finding.why}"))
 
     def _differ(self, group: str, path: str, why: str, sent: Any, found: Any, line: int | None) -> None:
         known = {item.path.reveal() for item in self._differs} if len(self._differs) < 200 else ()

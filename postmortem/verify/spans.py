@@ -12,7 +12,6 @@ from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.model import Event, Traceback
 from postmortem.scan import Lexicon, scan
 from postmortem.text import printable
-from postmortem.verify.hidden import fits
 
 MAX_ITEMS = 60
 """Evidence that is looked up; no report has as many."""
@@ -137,14 +136,14 @@ def _holds(item: Cited, shown: str, window: bytes, hide: Callable[[str], str]) -
     text, there, plain = _bare(item.text), _bare(hide(shown)), _bare(shown)
     if not text:
         return False
-    if text in there or text in plain or fits(item.text, shown[-len(shown.lstrip()) :].rstrip(), {}):
+    if text in there or text in plain:
         return True
     if item.pattern is None:
         counts = _COUNTS.search(item.text)
         if counts is None:
             return any(_bare(item.text.partition(":")[0]) in one for one in (there, plain))
         name, postfix = item.text[: counts.start()], item.text[counts.end() :]
-        named = any(_bare(name) in one for one in (there, plain)) or fits(name, shown.partition(":")[0].strip(), {})
+        named = any(_bare(name) in one for one in (there, plain))
         # a job called as its dataset is: which kind of label stands there depends on what saw it first
         named = named or bool(_LABEL.fullmatch(name.strip()) and _ANY_NAME.match(there))
         return f" {counts[1]} [" in shown and named and _bare(postfix) in plain

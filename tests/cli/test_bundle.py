@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import shutil
-import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
 
-from postmortem.bundle import unpack
+from postmortem.bundle import pack, unpack
 from postmortem.cli.main import run
 from tests.cli.test_main import postmortem
 from tests.simulate import config, head, training
@@ -70,12 +68,7 @@ def test_a_ticket_is_confirmed_by_its_log(options: tuple[str, ...], tmp_path: Pa
 
 def repacked(ticket: Path, **changed: bytes | None) -> None:
     files = {**unpack(ticket.read_bytes()), **{name.replace("_", "."): content for name, content in changed.items()}}
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
-        for name, content in files.items():
-            if content is not None:
-                archive.writestr(name, content)
-    ticket.write_bytes(held.getvalue())
+    ticket.write_bytes(pack({name: content for name, content in files.items() if content is not None}))
 
 
 def findings(ticket: Path, log: Path = LOG) -> dict[str, str]:
@@ -122,9 +115,7 @@ def test_a_file_that_was_changed_with_its_checksum_is_caught(name: str, tmp_path
         manifest["files"] = rest
         forged = {key: value for key, value in files.items() if key != name}
         forged["manifest.json"] = json.dumps(manifest).encode()
-        with zipfile.ZipFile(ticket, "w") as archive:
-            for key, value in {**forged, **({name: data} if data is not None else {})}.items():
-                archive.writestr(key, value)
+        ticket.write_bytes(pack({**forged, **({name: data} if data is not None else {})}))
         found = findings(ticket)
         assert found and all(path.startswith(f"{name}:") for path in found)
         assert set(found.values()) == {"other_line"}

@@ -176,10 +176,22 @@ def test_a_report_of_another_version_is_compared_as_far_as_it_goes(
     report = altered(made(LOG), older)
     status, found = verified(report, LOG)
     assert (status, found["verdict"], found["differs"]) == (1, "unproven", [])
-    assert paths(found, "unchecked") == {"failure.headline", "gone"}
+    evidence = {path for path in paths(found, "unchecked") if path.startswith("failure.evidence[")}
+    # a key that is not there may be one that the other version does not know, or one that was left out
+    assert paths(found, "unchecked") - evidence == {"failure.headline", "gone", "pace"}
+    assert {path.rpartition(".")[2] for path in evidence} == {"pattern", "pattern_version", "start", "end"}
     assert "other_version" in {hint["id"] for hint in found["hints"]}
     altered(report, lambda value: value["memory"].update(gpu_total=1.0))
     assert "memory.gpu_total" in paths(verified(report, LOG)[1])
+
+
+def test_a_report_that_says_nothing_proves_nothing(tmp_path: Path, verified: Callable[..., Result]) -> None:
+    report = tmp_path / "report.json"
+    tool = {"name": "aitk-postmortem", "version": "0"}
+    report.write_text(json.dumps({"tool": tool, "schema_version": "0", "input": {}, "failure": {}}), encoding="utf-8")
+    status, found = verified(report, LOG)
+    assert (status, found["verdict"]) == (1, "unproven")
+    assert {"failure.class", "memory", "remedies"} <= paths(found, "unchecked")
 
 
 def test_a_claim_that_no_version_here_knows_is_unproven(

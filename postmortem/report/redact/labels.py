@@ -35,19 +35,32 @@ class Labels:
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
-        self._originals: dict[str, str] = {}
+        self._things: dict[str, Hidden] = {}
         self._counts: dict[str, int] = {}
+        self._taken: set[str] = set()
+
+    def take(self, label: str, thing: Hidden | None = None) -> None:
+        """Keep `label` for `thing`, or (where that is not known) from everything."""
+        self._taken.add(label)
+        if thing is not None:
+            self._given[thing.key] = label
+            self._things[label] = thing
+
+    def thing(self, label: str) -> Hidden | None:
+        """What `label` was given to."""
+        return self._things.get(label)
 
     def of(self, thing: Hidden) -> str:
         """The label of `thing`; a new one where it has none."""
         found = self._given.get(thing.key)
         if found is None:
-            self._counts[thing.label] = self._counts.get(thing.label, 0) + 1
-            found = f"<{thing.label}-{self._counts[thing.label]}>"
+            while found is None or found in self._taken:
+                self._counts[thing.label] = self._counts.get(thing.label, 0) + 1
+                found = f"<{thing.label}-{self._counts[thing.label]}>"
             self._given[thing.key] = found
-            self._originals[found] = thing.original
+            self._things[found] = thing
         return found
 
     def mapping(self) -> dict[str, str]:
         """What each label stands for."""
-        return dict(self._originals)
+        return {label: thing.original for label, thing in self._things.items()}

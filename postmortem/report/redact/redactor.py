@@ -90,6 +90,24 @@ class Redactor:
                     if not self._private.common(thing.original) and not LABEL.search(thing.original):
                         self._learnt.add(thing.original, self._learnt.claim(thing.original, thing))
 
+    def number_as(self, labels: Mapping[str, Hidden | str | None]) -> None:
+        """Give `labels` to what another run gave them to: a thing that is hidden here too, a name that only shows
+        there, or (None) something that does not show here. Call it after `learn`; names that this run would not hide
+        wherever they stand are passed over."""
+        for label, stands in labels.items():
+            thing = stands if isinstance(stands, Hidden) else None
+            kind = label.strip("<>").rpartition("-")[0]
+            if isinstance(stands, str) and self._shapes.spreads(kind) and not self._private.common(stands):
+                known = self._learnt.claim(stands, Hidden(kind, stands))
+                if known.label == kind:
+                    self._learnt.add(stands, known)
+                    thing = known
+            self._labels.take(label, thing)
+
+    def thing(self, label: str) -> Hidden | None:
+        """What a label given so far stands for."""
+        return self._labels.thing(label)
+
     # --- redacting -----------------------------------------------------------------------------
     def text(self, raw: str) -> str:
         """`raw`, of any number of lines, with every secret replaced.

@@ -121,6 +121,10 @@ class Shapes:
             if shape.may(lower):
                 yield from shape.spans(line)
 
+    def spreads(self, kind: str) -> bool:
+        """Whether what a label of this kind stands for is hidden everywhere once it was seen."""
+        return any(shape.entry.label == kind for shape in self._spreading)
+
     def spreading(self, line: str) -> Iterator[Hidden]:
         """The names in one line that are hidden everywhere once they were seen."""
         lower = line.lower()
