@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, output
+from postmortem.cli import common, guard, output
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.intake import is_url
 from postmortem.text import printable
 
 if TYPE_CHECKING:
@@ -99,12 +98,12 @@ def batch(
         raise Failure("--engine dask and --scheduler ADDRESS go together", USAGE)
     file = Path(out) if out is not None else None
     parts = scheduler is not None and format in (None, TableFormat.parquet)
-    for target in (file, groups_file, html):
+    targets: tuple[guard.Target, ...] = (("-o", file), ("--groups", groups_file), ("--html", html))
+    for _, target in targets:
         if not (parts and target is file):  # a data set is a folder, which may be there or in a store
             output.check(target)
-        for folder in folders:
-            if not is_url(folder):
-                inputs.refuse_overwriting(target, Path(folder))
+    targets = tuple((option, target) for option, target in targets if not (parts and target is file))
+    guard.refuse(targets, *folders, pack)
     if where is not None:
         _check(where)
     if scheduler is not None and out is not None and parts:
@@ -112,7 +111,9 @@ def batch(
 
         batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, common.since(since), where)
         return 0
-    done, whole = _done(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache)
+    done, whole = _done(
+        folders, base, pack, workers or None, include, exclude, since, scheduler, targets, use_cache=cache
+    )
     if not done:
         shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
         asked = [name for name, given in (("include", include), ("exclude", exclude), ("since", since)) if given]
@@ -161,6 +162,7 @@ def _done(
     exclude: Sequence[str],
     since: str | None,
     scheduler: str | None,
+    outputs: Sequence[guard.Target],
     *,
     use_cache: bool,
 ) -> tuple[list[Done], bool]:
@@ -177,6 +179,7 @@ def _done(
         targets = list(find(folders, include, exclude, common.since(since)))
     except IntakeError as error:
         raise Failure(str(error)) from None
+    guard.refuse_files(outputs, (one.path for one in targets if one.kind != "folder"))
     done: list[Done] = []
     with ExitStack() as held:
         engine = None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, inputs, output, redaction
+from postmortem.cli import common, guard, inputs, output, redaction
 
 
 class CheckFormat(str, enum.Enum):
@@ -43,10 +43,16 @@ def check(
     """
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is CheckFormat.json)
-    inputs.refuse_overwriting(out, config, log, pack)
-    hide = redaction.wanted(redact, False, key, out, config, log, pack)
+    hide = redaction.wanted(redact, False, key, out)
+    targets = (("-o", out), ("--redaction-map", key))
+    guard.refuse(targets, config, log, pack)
+    inputs.check_gpu(gpu)
     text = inputs.named_config(config)
-    analysis = inputs.analysed(inputs.open_input(log), log, None, base) if log is not None else None
+    analysis = None
+    if log is not None:
+        opened = inputs.open_input(log)
+        guard.refuse_opened(targets, opened)
+        analysis = inputs.analysed(opened, log, None, base)
     from postmortem.check import build
     from postmortem.intake.sources import printable_name
     from postmortem.jobconfig import each

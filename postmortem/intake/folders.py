@@ -73,6 +73,11 @@ def run_of(path: Path) -> Path | None:
     return next((folder for folder in absolute.parents[:2] if _run_in(folder) is not None), None)
 
 
+def of_a_run(name: str) -> bool:
+    """Whether AI Toolkit writes a file of that name into a run folder, or reads it there."""
+    return name in (*LOG_NAMES, *CONFIG_NAMES) or bool(OLD_LOG.fullmatch(name) or _OF_A_RUN.fullmatch(name))
+
+
 def is_run(folder: Path) -> bool:
     """Whether `folder` is more than a place where somebody keeps a log: it holds what only a run leaves."""
     return (folder / "samples").is_dir() or (folder / CONFIG_NAMES[0]).is_file()
