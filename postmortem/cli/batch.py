@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,17 @@ import typer
 
 from postmortem.cli import common, guard, output
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.text import printable
+from postmortem.text import LogText, printable
 
 if TYPE_CHECKING:
+    from postmortem.fleet.find import Passed
     from postmortem.fleet.work import Done
     from postmortem.knowledge.schema import Knowledge
+    from postmortem.report.texts import Texts
 
 
+MAX_UNREAD = 5
+"""Folders and files that could not be read and are named."""
 INTERRUPTED = 130
 """The exit status of what is not whole, as a shell gives it after Ctrl-C."""
 
@@ -109,10 +113,10 @@ def batch(
     if scheduler is not None and out is not None and parts:
         from postmortem.cli import batch_cluster
 
-        batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, common.since(since), where)
+        batch_cluster.write(folders, out, base, lang, scheduler, pack, include, exclude, common.since(since), where)
         return 0
     done, whole = _done(
-        folders, base, pack, workers or None, include, exclude, since, scheduler, targets, use_cache=cache
+        folders, base, pack, workers or None, include, exclude, since, scheduler, targets, lang, use_cache=cache
     )
     if not done:
         shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
@@ -153,6 +157,17 @@ def _check(where: str) -> None:
         raise Failure(f"--where: {printable(str(error))}", USAGE) from None
 
 
+def tell_passed(passed: Passed, texts: Texts) -> None:
+    """Say what of the folders was not looked into."""
+    if passed.links:
+        output.tell(texts("fleet.passed.links", {"count": passed.links}))
+    if passed.unread:
+        names = [f"{printable(name)[:200] or '.'} ({why})" for name, why in list(passed.unread.items())[:MAX_UNREAD]]
+        more = ["…"] * (len(passed.unread) > MAX_UNREAD)
+        values = {"count": len(passed.unread), "names": LogText(", ".join(names + more))}
+        output.tell(texts("fleet.passed.unread", values))
+
+
 def _done(
     folders: Sequence[str],
     base: Knowledge,
@@ -163,22 +178,26 @@ def _done(
     since: str | None,
     scheduler: str | None,
     outputs: Sequence[guard.Target],
+    lang: str,
     *,
     use_cache: bool,
 ) -> tuple[list[Done], bool]:
     """What is done of the runs, and whether that is all of them. Raises Failure."""
     from postmortem.cli.progress import bar
     from postmortem.fleet import cache, pool
-    from postmortem.fleet.find import find
+    from postmortem.fleet.find import Passed, find
     from postmortem.fleet.run import done_of
     from postmortem.intake import IntakeError
     from postmortem.knowledge.kept import home
+    from postmortem.report.texts import Texts
     from postmortem.scan import Lexicon
 
+    passed = Passed()
     try:
-        targets = list(find(folders, include, exclude, common.since(since)))
+        targets = list(find(folders, include, exclude, common.since(since), passed))
     except IntakeError as error:
         raise Failure(str(error)) from None
+    tell_passed(passed, Texts(base, lang))
     guard.refuse_files(outputs, (one.path for one in targets if one.kind != "folder"))
     done: list[Done] = []
     with ExitStack() as held:
@@ -191,7 +210,9 @@ def _done(
         progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
-            done.extend(done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
+            found = done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine)
+            with closing(found):
+                done.extend(found)
         except KeyboardInterrupt:
             if not done:
                 raise

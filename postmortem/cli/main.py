@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 from postmortem import COLLECT_EVERY
 
+_OF_A_WRITE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG)
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
 
@@ -134,7 +136,8 @@ def run(arguments: list[str]) -> int:
         from postmortem.text import printable
 
         where = printable(str(error.filename or "output"))
-        _say(f"{where}: cannot write: {(error.strerror or type(error).__name__).lower()}")
+        doing = "cannot write: " if error.filename is None or error.errno in _OF_A_WRITE else ""
+        _say(f"{where}: {doing}{(error.strerror or type(error).__name__).lower()}")
         _mute(1)
         return 3
     except KeyboardInterrupt:

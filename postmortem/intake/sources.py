@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from postmortem.intake import decode, folders, jsonlines, packed, pastes
-from postmortem.intake.errors import IntakeError
+from postmortem.intake.errors import IntakeError, Unreadable
 from postmortem.jobconfig.effective import ConfigText
 from postmortem.model import Notice
 from postmortem.text import LogText
@@ -204,16 +204,32 @@ def read_config(path: Path) -> ConfigText:
 def _folder(path: Path) -> Intake:
     try:
         found = folders.open_folder(path)
-        logs = tuple(_file(file, name) for name, file in found.logs)
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    logs, unread = _logs(found)
     configs, notices = _configs(found.configs)
+    for name, why in (*found.unread, *unread):
+        notices = (*notices, Notice("folder_unread", None, {"file": LogText(name), "problem": LogText(why)}))
     if found.left_out:
         notices = (*notices, Notice("old_logs_left_out", None, {"count": found.left_out, "read": len(logs)}))
     if found.crowded:
         notices = (*notices, Notice("entries_left_out", None, {"read": folders.MAX_ENTRIES}))
     read = (*(file for _, file in found.logs), *found.configs)
     return Intake(str(path), logs, configs, found.path, notices=notices, files=read)
+
+
+def _logs(found: folders.RunFolder) -> tuple[tuple[LogFile, ...], list[tuple[str, str]]]:
+    """The logs of a run, and those that could not be read; without the newest one, which is asked about, no run."""
+    logs: list[LogFile] = []
+    unread: list[tuple[str, str]] = []
+    for name, file in found.logs:
+        try:
+            logs.append(_file(file, name))
+        except Unreadable as error:
+            if name == found.logs[-1][0]:
+                raise
+            unread.append((name, error.why))
+    return tuple(logs), unread
 
 
 def _packed(stream: BinaryIO, head: bytes, source: str, limits: packed.Limits | None) -> Intake:
@@ -281,7 +297,7 @@ def _file(path: Path, name: str) -> LogFile:
             head = file.read(decode.HEAD)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+        raise Unreadable(_shown(path), _reason(error)) from None
     _require_text(head, str(path))
 
     def raw() -> Iterator[bytes]:
