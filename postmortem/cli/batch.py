@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, guard, output
+from postmortem.cli import common, guard, options, output
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import LogText, printable
 
@@ -62,6 +62,7 @@ def batch(
         "-o",
         "--output",
         metavar="FILE",
+        callback=options.stdout,
         help="Write there, whole or not at all; with --engine dask a folder: a Parquet data set.",
     ),
     groups_file: Path | None = typer.Option(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, guard, inputs, output, redaction
+from postmortem.cli import common, guard, inputs, options, output, redaction
 
 
 class CheckFormat(str, enum.Enum):
@@ -32,7 +32,7 @@ def check(
     ),
     format: CheckFormat = typer.Option(CheckFormat.terminal, "--format", help="How to print the check."),
     lang: str = common.LANG,
-    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    out: Path | None = options.OUTPUT,
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
     redact: bool = typer.Option(False, "--redact/--no-redact", help="Replace names, paths and keys by labels."),
     key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, guard, inputs, output, progress, redaction
+from postmortem.cli import common, guard, inputs, options, output, progress, redaction
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.faults import VERDICT
 
@@ -40,7 +40,7 @@ def compare(
         help="A job config for the first input, again for the second, and so on, if the log has none.",
     ),
     format: CompareFormat = typer.Option(CompareFormat.terminal, "--format", help="How to print the comparison."),
-    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    out: Path | None = options.OUTPUT,
     flavor: common.Flavor | None = common.FLAVOR,
     max_chars: int | None = common.MAX_CHARS,
     lang: str = common.LANG,

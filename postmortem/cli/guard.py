@@ -29,6 +29,8 @@ def refuse(targets: Sequence[Target], *given: object, configs: bool = False, hin
     """Raises Failure where a target is one of the inputs `given` (standard input too, where it is a file), lies in a
     folder among them, or is called as what a run lives from; with `configs`, a job config is what is to be written."""
     for option, out in targets:
+        if str(out) == "-":
+            raise Failure(f"{option} -: give a file name", USAGE)
         if (found := _there(out)) is None:
             continue
         assert out is not None

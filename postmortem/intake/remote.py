@@ -237,7 +237,9 @@ def reason(error: BaseException) -> str:
     if isinstance(error, PermissionError):
         return "access denied; log in with the tool of that store, or download it and give the file"
     status = getattr(error, "status", None)
-    if isinstance(status, int):
+    if type(error).__name__ == "TooManyRedirects":  # of aiohttp, with a status of 0
+        return "it leads from one address to the next without end; give the address of the raw file"
+    if isinstance(status, int) and status:
         return f"the server answers {status}; download it and give the file"
     if isinstance(error, (OSError, TimeoutError)):
         return f"cannot be reached ({type(error).__name__}); download it and give the file"

@@ -207,5 +207,5 @@ def test_what_cannot_be_read_is_named_and_the_rest_found(tmp_path: Path, monkeyp
     passed = Passed()
     assert [target.name for target in find([tmp_path], passed=passed)] == ["a", "z"]
     assert passed.unread == {"a/logs": "permission denied", "shut": "permission denied"}
-    with pytest.raises(IntakeError, match="shut: permission denied$"):
+    with pytest.raises(IntakeError, match=r"shut: permission denied$"):
         list(find([tmp_path / "shut"]))
