@@ -105,20 +105,31 @@ def find(
 def _below(root: str, seen: set[tuple[Any, Any]], passed: Passed) -> Iterator[Target]:
     if is_url(root):
         from postmortem.fleet import stores
+        from postmortem.intake import remote
 
+        try:
+            here = remote.local_path(root)
+        except ValueError:
+            here = None  # no URL at all, which the store says
+        if here is not None:
+            yield from _below(str(here), seen, passed)
+            return
         found = stores.open_root(root)
         if isinstance(found, Place):
-            return _walk(found, "", _Walk(seen, passed), 0)
-        return _file(found, found.name, seen)
+            yield from _walk(found, "", _Walk(seen, passed), 0)
+        else:
+            yield from _file(found, found.name, seen)
+        return
     place = LocalPlace(root)
     try:
         mode = place.stat().st_mode
         if not stat.S_ISDIR(mode):
-            return _file(place, Path(root).name, seen)
+            yield from _file(place, Path(root).name, seen)
+            return
         place.entries()
     except OSError as error:
         raise IntakeError(f"{printable(root)[:300]}: {_why(error)}") from None
-    return _walk(place, "", _Walk(seen, passed, os.path.realpath(root)), 0)
+    yield from _walk(place, "", _Walk(seen, passed, os.path.realpath(root)), 0)
 
 
 def _why(error: OSError) -> str:

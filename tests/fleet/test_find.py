@@ -209,3 +209,15 @@ def test_what_cannot_be_read_is_named_and_the_rest_found(tmp_path: Path, monkeyp
     assert passed.unread == {"a/logs": "permission denied", "shut": "permission denied"}
     with pytest.raises(IntakeError, match=r"shut: permission denied$"):
         list(find([tmp_path / "shut"]))
+
+
+def test_a_url_of_this_machine_is_a_folder_like_any_other(tmp_path: Path) -> None:
+    run(tmp_path / "root" / "job")
+    run(tmp_path / "other")
+    (tmp_path / "root" / "out").symlink_to("../other")
+    passed = Passed()
+    found = list(find([(tmp_path / "root").as_uri()], passed=passed))
+    assert [(one.name, one.path) for one in found] == [("job", str(tmp_path / "root" / "job"))]
+    assert passed.links == 1
+    with pytest.raises(IntakeError, match="another machine"):
+        list(find(["file://elsewhere/runs"]))
