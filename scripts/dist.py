@@ -80,7 +80,7 @@ def wheel_faults(path: Path, names: list[str]) -> list[str]:
     faults += [f"wheel: {key} is {metadata[key]}" for key, value in said.items() if metadata[key] != value]
     if (
         f"-{metadata['Version']}-py3-none-any.whl" not in path.name
-        or "postmortem = postmortem.cli.main:main" not in entries
+        or "postmortem = postmortem.__main__:main" not in entries
     ):
         faults.append("wheel: version, tag or command")
     return faults

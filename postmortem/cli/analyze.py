@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, forms, inputs, options, output, redaction
+from postmortem.cli import common, forms, guard, inputs, options, output, redaction
 from postmortem.cli import tee as passing
 from postmortem.cli.errors import Failure
 from postmortem.faults import VERDICT
@@ -44,8 +44,9 @@ def analyze(
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is common.Format.json)
     common.check_ticket(format is common.Format.markdown, flavor, max_chars)
-    inputs.refuse_overwriting(out, path, config, db, pack, *(dataset or ()))
-    hide = redaction.wanted(redact, forms.leaves(format), key, out, path, config, db, pack, *(dataset or ()))
+    hide = redaction.wanted(redact, forms.leaves(format), key, out)
+    targets = (("-o", out), ("--redaction-map", key))
+    guard.refuse(targets, path, config, db, pack, *(dataset or ()))
     if tee:
         passing.check(path)
     given = options.Given(
@@ -59,7 +60,9 @@ def analyze(
         entries=max_entries,
     )
     with passing.standard_input() if tee else contextlib.nullcontext() as stream:
-        opened, analysis = inputs.read_run(path, given, base, again=forms.leaves(format), stream=stream, quiet=tee)
+        opened, analysis = inputs.read_run(
+            path, given, base, again=forms.leaves(format), stream=stream, quiet=tee, targets=targets
+        )
     from postmortem.report import build
 
     report = build(analysis, base, lang, redacted=hide)

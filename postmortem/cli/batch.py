@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, output
+from postmortem.cli import common, guard, options, output
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.intake import is_url
-from postmortem.text import printable
+from postmortem.text import LogText, printable
 
 if TYPE_CHECKING:
+    from postmortem.fleet.find import Passed
     from postmortem.fleet.work import Done
     from postmortem.knowledge.schema import Knowledge
+    from postmortem.report.texts import Texts
 
 
+MAX_UNREAD = 5
+"""Folders and files that could not be read and are named."""
 INTERRUPTED = 130
 """The exit status of what is not whole, as a shell gives it after Ctrl-C."""
 
@@ -59,6 +62,7 @@ def batch(
         "-o",
         "--output",
         metavar="FILE",
+        callback=options.stdout,
         help="Write there, whole or not at all; with --engine dask a folder: a Parquet data set.",
     ),
     groups_file: Path | None = typer.Option(
@@ -99,20 +103,22 @@ def batch(
         raise Failure("--engine dask and --scheduler ADDRESS go together", USAGE)
     file = Path(out) if out is not None else None
     parts = scheduler is not None and format in (None, TableFormat.parquet)
-    for target in (file, groups_file, html):
+    targets: tuple[guard.Target, ...] = (("-o", file), ("--groups", groups_file), ("--html", html))
+    for _, target in targets:
         if not (parts and target is file):  # a data set is a folder, which may be there or in a store
             output.check(target)
-        for folder in folders:
-            if not is_url(folder):
-                inputs.refuse_overwriting(target, Path(folder))
+    targets = tuple((option, target) for option, target in targets if not (parts and target is file))
+    guard.refuse(targets, *folders, pack)
     if where is not None:
         _check(where)
     if scheduler is not None and out is not None and parts:
         from postmortem.cli import batch_cluster
 
-        batch_cluster.write(folders, out, base, scheduler, pack, include, exclude, common.since(since), where)
+        batch_cluster.write(folders, out, base, lang, scheduler, pack, include, exclude, common.since(since), where)
         return 0
-    done, whole = _done(folders, base, pack, workers or None, include, exclude, since, scheduler, use_cache=cache)
+    done, whole = _done(
+        folders, base, pack, workers or None, include, exclude, since, scheduler, targets, lang, use_cache=cache
+    )
     if not done:
         shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
         asked = [name for name, given in (("include", include), ("exclude", exclude), ("since", since)) if given]
@@ -152,6 +158,17 @@ def _check(where: str) -> None:
         raise Failure(f"--where: {printable(str(error))}", USAGE) from None
 
 
+def tell_passed(passed: Passed, texts: Texts) -> None:
+    """Say what of the folders was not looked into."""
+    if passed.links:
+        output.tell(texts("fleet.passed.links", {"count": passed.links}))
+    if passed.unread:
+        names = [f"{printable(name)[:200] or '.'} ({why})" for name, why in list(passed.unread.items())[:MAX_UNREAD]]
+        more = ["…"] * (len(passed.unread) > MAX_UNREAD)
+        values = {"count": len(passed.unread), "names": LogText(", ".join(names + more))}
+        output.tell(texts("fleet.passed.unread", values))
+
+
 def _done(
     folders: Sequence[str],
     base: Knowledge,
@@ -161,22 +178,28 @@ def _done(
     exclude: Sequence[str],
     since: str | None,
     scheduler: str | None,
+    outputs: Sequence[guard.Target],
+    lang: str,
     *,
     use_cache: bool,
 ) -> tuple[list[Done], bool]:
     """What is done of the runs, and whether that is all of them. Raises Failure."""
     from postmortem.cli.progress import bar
     from postmortem.fleet import cache, pool
-    from postmortem.fleet.find import find
+    from postmortem.fleet.find import Passed, find
     from postmortem.fleet.run import done_of
     from postmortem.intake import IntakeError
     from postmortem.knowledge.kept import home
+    from postmortem.report.texts import Texts
     from postmortem.scan import Lexicon
 
+    passed = Passed()
     try:
-        targets = list(find(folders, include, exclude, common.since(since)))
+        targets = list(find(folders, include, exclude, common.since(since), passed))
     except IntakeError as error:
         raise Failure(str(error)) from None
+    tell_passed(passed, Texts(base, lang))
+    guard.refuse_files(outputs, (one.path for one in targets if one.kind != "folder"))
     done: list[Done] = []
     with ExitStack() as held:
         engine = None
@@ -188,7 +211,9 @@ def _done(
         progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
-            done.extend(done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine))
+            found = done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine)
+            with closing(found):
+                done.extend(found)
         except KeyboardInterrupt:
             if not done:
                 raise

@@ -42,6 +42,7 @@ def write(
     roots: Sequence[str],
     out: str,
     base: Knowledge,
+    lang: str,
     address: str,
     pack: Path | None,
     include: Sequence[str],
@@ -50,10 +51,12 @@ def write(
     where: str | None,
 ) -> None:
     """Analyse `roots` on the cluster into the Parquet data set `out`. Raises Failure."""
+    from postmortem.cli.batch import tell_passed
     from postmortem.fleet.dataset import DatasetError, Folder
     from postmortem.fleet.engines.alike import here
-    from postmortem.fleet.find import find
+    from postmortem.fleet.find import Passed, find
     from postmortem.intake import IntakeError
+    from postmortem.report.texts import Texts
 
     if where is not None:
         raise Failure("--where: a data set holds all rows; ask it afterwards (DuckDB, pandas)", USAGE)
@@ -62,15 +65,18 @@ def write(
     except ImportError:
         raise Failure("a data set needs pyarrow: pip install 'aitk-postmortem[parquet]'", USAGE) from None
     try:
+        passed = Passed()
         folder = Folder(out)
         folder.begin(str(here()))
         with connected(address, base, pack, roots, folder.url) as cluster, bar(0) as progress:
-            summary = cluster.write(find(roots, include, exclude, since), folder, progress.steps if progress else None)
+            targets = find(roots, include, exclude, since, passed)
+            summary = cluster.write(targets, folder, progress.steps if progress else None)
     except (DatasetError, IntakeError) as error:
         raise Failure(printable(str(error))) from None
     except KeyboardInterrupt:
         output.tell("interrupted: what is written stays, and a new start goes on from it")
         raise
+    tell_passed(passed, Texts(base, lang))
     output.tell(
         f"{summary.rows:,} rows ({summary.failed:,} died of memory, {summary.errors:,} could not be read) "
         f"in {summary.parts:,} parts, {summary.reused:,} of them from an earlier start"

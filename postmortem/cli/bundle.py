@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, inputs, options, output, redaction, ticket
+from postmortem.cli import common, guard, inputs, options, output, redaction, ticket
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
@@ -31,8 +31,9 @@ def bundle(
     base = common.knowledge(pack)
     target = _target(out)
     lang = common.language_of(base, lang, target)
-    redaction.wanted(redact, True, key, target, path, config, db, pack, *(dataset or ()))
-    inputs.refuse_overwriting(target, path, config, db, pack, *(dataset or ()))
+    redaction.wanted(redact, True, key, target)
+    targets = (("-o", target), ("--redaction-map", key))
+    guard.refuse(targets, path, config, db, pack, *(dataset or ()))
     given = options.Given(
         config=config,
         db=db,
@@ -43,7 +44,7 @@ def bundle(
         ratio=max_ratio,
         entries=max_entries,
     )
-    opened, analysis = inputs.read_run(path, given, base, again=True)
+    opened, analysis = inputs.read_run(path, given, base, again=True, targets=targets)
     from postmortem.bundle import build as parts
     from postmortem.report import build
     from postmortem.report.texts import Texts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from postmortem.cli import common, inputs, output, redaction
+from postmortem.cli import common, guard, inputs, options, output, redaction
 
 
 class CheckFormat(str, enum.Enum):
@@ -32,7 +32,7 @@ def check(
     ),
     format: CheckFormat = typer.Option(CheckFormat.terminal, "--format", help="How to print the check."),
     lang: str = common.LANG,
-    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    out: Path | None = options.OUTPUT,
     pack: Path | None = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own."),
     redact: bool = typer.Option(False, "--redact/--no-redact", help="Replace names, paths and keys by labels."),
     key: Path | None = typer.Option(None, "--redaction-map", metavar="FILE", help=redaction.KEY_HELP),
@@ -43,10 +43,16 @@ def check(
     """
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, out, json=format is CheckFormat.json)
-    inputs.refuse_overwriting(out, config, log, pack)
-    hide = redaction.wanted(redact, False, key, out, config, log, pack)
+    hide = redaction.wanted(redact, False, key, out)
+    targets = (("-o", out), ("--redaction-map", key))
+    guard.refuse(targets, config, log, pack)
+    inputs.check_gpu(gpu)
     text = inputs.named_config(config)
-    analysis = inputs.analysed(inputs.open_input(log), log, None, base) if log is not None else None
+    analysis = None
+    if log is not None:
+        opened = inputs.open_input(log)
+        guard.refuse_opened(targets, opened)
+        analysis = inputs.analysed(opened, log, None, base)
     from postmortem.check import build
     from postmortem.intake.sources import printable_name
     from postmortem.jobconfig import each

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, output, progress, redaction
+from postmortem.cli import common, guard, inputs, options, output, progress, redaction
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.faults import VERDICT
 
@@ -39,7 +40,7 @@ def compare(
         help="A job config for the first input, again for the second, and so on, if the log has none.",
     ),
     format: CompareFormat = typer.Option(CompareFormat.terminal, "--format", help="How to print the comparison."),
-    out: Path | None = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all."),
+    out: Path | None = options.OUTPUT,
     flavor: common.Flavor | None = common.FLAVOR,
     max_chars: int | None = common.MAX_CHARS,
     lang: str = common.LANG,
@@ -59,11 +60,12 @@ def compare(
         raise Failure(f"--config given {len(config)} times for {len(paths)} input(s)", USAGE)
     if paths.count("-") > 1:
         raise Failure("standard input can be one of the inputs only", USAGE)
-    inputs.refuse_overwriting(out, *paths, *config, pack)
-    hide = redaction.wanted(redact, format is CompareFormat.markdown, key, out, *paths, *config, pack)
+    hide = redaction.wanted(redact, format is CompareFormat.markdown, key, out)
+    targets = (("-o", out), ("--redaction-map", key))
+    guard.refuse(targets, *paths, *config, pack)
     lexicon = Lexicon(base)
     given = [*config, *[None] * (len(paths) - len(config))]
-    attempts = _attempts(paths, given, lexicon)
+    attempts = _attempts(paths, given, lexicon, targets)
     for one in attempts:
         inputs.refuse_faulty(one, VERDICT, "config", "pattern")  # what is missing would pass for what did not change
     from postmortem.compare import build
@@ -101,17 +103,19 @@ def compare(
     return 0
 
 
-def _attempts(paths: list[str], configs: list[Path | None], lexicon: Lexicon) -> list[Analysis]:
+def _attempts(
+    paths: list[str], configs: list[Path | None], lexicon: Lexicon, targets: Sequence[guard.Target]
+) -> list[Analysis]:
     """Of one input all attempts of the newest one's job; of several, the attempt of each that speaks for it."""
     from postmortem import pipeline
     from postmortem.intake.sources import printable_name
 
     if len(paths) > 1:
         # the first is there for its failure; of a retry, the newest attempt counts
-        first = _read(paths[0], configs[0], lexicon)
+        first = _read(paths[0], configs[0], lexicon, targets)
         chosen = [_matching(first)]
-        return chosen + [_read(path, config, lexicon)[-1] for path, config in zip(paths[1:], configs[1:])]
-    every = _read(paths[0], configs[0], lexicon)
+        return chosen + [_read(path, config, lexicon, targets)[-1] for path, config in zip(paths[1:], configs[1:])]
+    every = _read(paths[0], configs[0], lexicon, targets)
     same = [one for one in every if pipeline.same_job(one.attempt, every[-1].attempt)]
     if len(same) < 2:
         raise Failure(
@@ -127,12 +131,13 @@ def _matching(every: tuple[Analysis, ...]) -> Analysis:
     return next(one for one in every if one.attempt is attempt)
 
 
-def _read(path: str, config: Path | None, lexicon: Lexicon) -> tuple[Analysis, ...]:
+def _read(path: str, config: Path | None, lexicon: Lexicon, targets: Sequence[guard.Target]) -> tuple[Analysis, ...]:
     from postmortem import pipeline
     from postmortem.intake.sources import printable_name
     from postmortem.reading import analyses_of
 
     opened = inputs.open_input(path)
+    guard.refuse_opened(targets, opened)
     named = inputs.named_config(config) if config is not None else None
     shown = printable_name(path)
     try:

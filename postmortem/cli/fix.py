@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import typer
 
-from postmortem.cli import common, output
+from postmortem.cli import common, guard, output
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.cli.inputs import MEMORY_KINDS, analysed, check_gpu, named_config, open_input, refuse_faulty
 from postmortem.faults import VERDICT
@@ -55,7 +55,10 @@ def fix(
     from postmortem.report.texts import Texts
 
     texts = Texts(base, lang)
+    targets, hint = (("-o", out),), ", or --in-place"
+    guard.refuse(targets, config, pack, *([path] if not Path(path).is_dir() else []), configs=True, hint=hint)
     opened = open_input(path, max_expanded, max_ratio, max_entries)
+    guard.refuse_opened(targets, opened, folder=False, hint=hint)
     named = (config, named_config(config)) if config is not None else None
     analysis = analysed(opened, path, named[1] if named else None, base, attempt, gpu_gib=gpu)
     refuse_faulty(analysis, VERDICT, "config", "remedies")
@@ -67,11 +70,6 @@ def fix(
         raise Failure(texts("fix.config_unknown"))
     if in_place and file.path is None:
         raise Failure("--in-place: there is no such file to change here; give -o FILE", USAGE)
-    if out is not None:
-        folder = fixfile.folder(path, opened)
-        read = [Path(path), *([config] if config else []), *(folder / c.name for c in opened.configs if folder)]
-        read += [folder / log.name for log in opened.logs if folder]
-        fixfile.check_output(out, read)
     text, told = _patched(file, picked, analysis, base, texts)
     _deliver(file, text, out, in_place, told, texts)
     return 0

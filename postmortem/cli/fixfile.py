@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import stat
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,17 +118,6 @@ def _exact(path: Path) -> JobFile:
         except UnicodeError:
             continue
     raise Failure(f"{shown}: its text cannot be kept byte for byte; save it as UTF-8 first")
-
-
-def check_output(out: Path, inputs: Sequence[Path]) -> None:
-    """Refuse to write over what was read. Raises Failure."""
-    for given in inputs:
-        try:
-            same = out.exists() and out.samefile(given)
-        except OSError:
-            continue
-        if same:
-            raise Failure(f"-o {printable(str(out))}: is an input; give another name, or --in-place", USAGE)
 
 
 def replace(file: JobFile, text: str) -> Path:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from postmortem.cli import common, progress
+from postmortem.cli import common, guard, progress
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
@@ -21,11 +20,6 @@ if TYPE_CHECKING:
     from postmortem.pipeline import Analysis
 
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
-_REPORTS = (".md", ".html", ".zip")
-"""What a report in a run folder may be called: nothing that the run itself writes."""
-_OF_A_RUN = ("config.yaml", ".job_config.json")
-"""What lies beside a log and is read with it; a report is never meant to go there."""
-_NO_REPORTS = (".db", ".db-wal", ".db-shm", ".safetensors", ".pt")
 MAX_EXPANDED_MIB, MAX_RATIO, MAX_ENTRIES = 4096, 1000, 10_000
 
 
@@ -116,13 +110,15 @@ def read_run(
     again: bool = False,
     stream: BinaryIO | None = None,
     quiet: bool = False,
+    targets: Sequence[guard.Target] = (),
 ) -> tuple[Intake, Analysis]:
     """What lies at `path`, opened and analysed with what the user gave besides; `again` and `stream` as in
-    `open_input`, `quiet` as in `analysed`. Raises Failure."""
+    `open_input`, `quiet` as in `analysed`, `targets` are to be written and must not be among it. Raises Failure."""
     check_gpu(given.gpu_gib)
     config = named_config(given.config) if given.config is not None else None
     datasets = [named_dataset(folder) for folder in given.datasets]
     opened = open_input(path, given.expanded_mib, given.ratio, given.entries, again=again, stream=stream)
+    guard.refuse_opened(targets, opened)
     analysis = analysed(
         opened,
         path,
@@ -137,13 +133,17 @@ def read_run(
     return opened, analysis
 
 
-def read_again(path: str, given: Given, base: Knowledge, beside: object) -> tuple[Intake, Analysis]:
+def read_again(
+    path: str, given: Given, base: Knowledge, beside: object, targets: Sequence[guard.Target] = ()
+) -> tuple[Intake, Analysis]:
     """The run at `path` as a report was made of it: of what lies beside the log only what the report says (`beside`)
-    that it was made with. An attempt that the input does not hold is as none. Raises Failure."""
+    that it was made with. An attempt that the input does not hold is as none; `targets` as in `read_run`. Raises
+    Failure."""
     import msgspec
 
     check_gpu(given.gpu_gib)
     opened = open_input(path, given.expanded_mib, given.ratio, given.entries, again=True)
+    guard.refuse_opened(targets, opened)
     told = beside if isinstance(beside, dict) else None
     config = named_config(given.config) if given.config is not None else None
     database = named_database(opened, given.db)
@@ -187,30 +187,6 @@ def check_gpu(gib: float | None) -> None:
     """Raises Failure where the size of the card is no number."""
     if gib is not None and not math.isfinite(gib):
         raise Failure("--gpu: give the card's size in GiB, such as 24", USAGE)
-
-
-def refuse_overwriting(out: Path | None, *given: object, option: str = "-o") -> None:
-    """Raises Failure where `out` is one of the inputs (standard input too, where it is a file), lies in a folder among
-    them, or is what a run lives from."""
-    if out is None or not out.is_file():
-        return
-    target = out.resolve()
-    read = any(_is_or_holds(one, target) for one in given if one not in (None, ""))
-    if read or target.name in _OF_A_RUN or target.name.endswith(_NO_REPORTS):
-        raise Failure(f"{option} {printable(str(out))}: is an input; give another name", USAGE)
-
-
-def _is_or_holds(one: object, target: Path) -> bool:
-    """Whether the input `one` is the file `target` or its folder (in a run folder, reports may lie)."""
-    try:
-        if one == "-":
-            return sys.stdin is not None and os.path.samestat(os.fstat(sys.stdin.fileno()), target.stat())
-        path = Path(str(one))
-        if path.is_dir():
-            return path.resolve() in target.parents and target.suffix.lower() not in _REPORTS
-        return path.exists() and path.samefile(target)
-    except (OSError, ValueError):
-        return False
 
 
 def nothing_recognised(shown: str) -> Failure:

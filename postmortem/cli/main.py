@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,12 +15,14 @@ if TYPE_CHECKING:
 
 from postmortem import COLLECT_EVERY
 
+_OF_A_WRITE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG)
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
 
 def main() -> None:
     """Run the command line of this process and exit."""
     gc.set_threshold(COLLECT_EVERY)
+    ours = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     try:
         from postmortem.cli.output import prepare
 
@@ -32,6 +36,8 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         gc.freeze()  # the end of the process frees everything; nothing of it needs to be looked through once more
 
 
@@ -51,8 +57,6 @@ def _end_cleanly() -> None:
     A stream that was closed at the start is opened to nowhere: else the next file would get its number, and what some
     library tells stderr.
     """
-    import signal
-
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -121,7 +125,9 @@ def run(arguments: list[str]) -> int:
     from postmortem.cli.errors import Failure
 
     try:
+        _refuse_empty(arguments)
         app = build(arguments[0] if arguments[0] in COMMANDS else None)
+        _interruptible()
         result = app(args=arguments, prog_name="postmortem", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Failure as failure:
@@ -134,7 +140,8 @@ def run(arguments: list[str]) -> int:
         from postmortem.text import printable
 
         where = printable(str(error.filename or "output"))
-        _say(f"{where}: cannot write: {(error.strerror or type(error).__name__).lower()}")
+        doing = "cannot write: " if error.filename is None or error.errno in _OF_A_WRITE else ""
+        _say(f"{where}: {doing}{(error.strerror or type(error).__name__).lower()}")
         _mute(1)
         return 3
     except KeyboardInterrupt:
@@ -142,6 +149,28 @@ def run(arguments: list[str]) -> int:
         return 130
     except Exception as error:  # the command line is where every error becomes one line
         return _usage_or_bug(error, arguments)
+
+
+def _interruptible() -> None:
+    """From here on Ctrl-C goes by way of all that cleans up; until then it ends the process at once."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """Raises Failure where an argument is empty: as a path it would mean the folder that one happens to be in."""
+    for at, word in enumerate(arguments):
+        option = word.startswith("--") and word.find("=") == len(word) - 1
+        if word and not option:
+            continue
+        before = word[:-1] if word else arguments[at - 1] if at and arguments[at - 1].startswith("-") else ""
+        from postmortem.cli.errors import USAGE, Failure
+        from postmortem.text import printable
+
+        what = f"{printable(before)[:100]}: " if before.strip("-") else ""
+        raise Failure(
+            f"{what}an argument is empty, so there is no file name; is a variable of the shell not set?", USAGE
+        )
 
 
 def _say(text: str) -> None:

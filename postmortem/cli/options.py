@@ -10,6 +10,12 @@ import typer
 
 from postmortem.cli import common
 
+
+def stdout(value: Any) -> Any:
+    """`-` as a file to write is what nothing is: standard output."""
+    return None if str(value) == "-" else value
+
+
 CONFIG: Any = typer.Option(None, "--config", help="The job config (YAML or JSON), if the log does not hold it.")
 DATABASE: Any = typer.Option(
     None, "--db", metavar="FILE", help="The UI's database (aitk_db.db), if it is not in the toolkit's folder."
@@ -20,7 +26,9 @@ DATASET: Any = typer.Option(
     metavar="DIR",
     help="A dataset's folder, if the log lacks its bucket table; once for each, in the config's order or by name.",
 )
-OUTPUT: Any = typer.Option(None, "-o", "--output", metavar="FILE", help="Write there, whole or not at all.")
+OUTPUT: Any = typer.Option(
+    None, "-o", "--output", metavar="FILE", callback=stdout, help="Write there, whole or not at all; - is stdout."
+)
 LANG: Any = common.LANG
 ATTEMPT: Any = typer.Option(None, "--attempt", metavar="N", help="Report on the N-th attempt in the input.")
 PATTERNS: Any = typer.Option(None, "--patterns", metavar="DIR", help="Add a folder of patterns of your own.")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from postmortem.cli.errors import Failure
+from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
 Kind = Literal["text", "json", "html"]
@@ -39,8 +41,7 @@ def write_bytes(content: bytes, target: Path, *, private: bool = False) -> None:
     try:
         # a device or a pipe is written to, never replaced; of a link, the target is what the user means
         if _is_device(target):
-            with target.open("wb") as stream:
-                stream.write(content)
+            _pour(content, target)
             return
         place = files.destination(target)
         _refuse(place)
@@ -57,7 +58,9 @@ def check(target: Path | None) -> None:
     if target is None:
         return
     try:
-        if not _is_device(target):
+        if _is_device(target):
+            _refuse_odd(target, target.stat().st_mode)
+        else:
             _refuse(files.destination(target))
     except (OSError, RuntimeError) as error:
         raise Failure(f"{printable(str(target))}: cannot write: {_reason(error)}") from None
@@ -65,6 +68,30 @@ def check(target: Path | None) -> None:
 
 def _is_device(target: Path) -> bool:
     return target.exists() and not target.is_file() and not target.is_dir()
+
+
+def _pour(content: bytes, target: Path) -> None:
+    """Write to a character device, or to a pipe that somebody reads: on any other we would wait for ever."""
+    _refuse_odd(target, target.stat().st_mode)
+    if not hasattr(os, "O_NONBLOCK"):
+        with target.open("wb") as stream:
+            stream.write(content)
+        return
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise Failure(f"{printable(str(target))}: a pipe that nobody reads; start its reader first") from None
+        raise
+    with os.fdopen(descriptor, "wb") as stream:
+        _refuse_odd(target, os.fstat(descriptor).st_mode)
+        os.set_blocking(descriptor, True)
+        stream.write(content)
+
+
+def _refuse_odd(target: Path, mode: int) -> None:
+    if not (stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
+        raise Failure(f"{printable(str(target))}: neither a file nor a pipe; give a file name", USAGE)
 
 
 def _refuse(target: Path) -> None:
@@ -107,7 +134,18 @@ def prepare() -> None:
         known = (getattr(stream, "encoding", None) or "utf-8").lower()
         if known.replace("-", "").replace("_", "") not in ("utf8", "utf8sig") and hasattr(stream, "reconfigure"):
             with contextlib.suppress(OSError, ValueError):
+                if not _encodes(known):
+                    known = "utf-8"
+                    stream.reconfigure(encoding=known)
                 stream.reconfigure(errors=_errors("text", known))
+
+
+def _encodes(encoding: str) -> bool:
+    """Whether any line at all can be printed in it: idna, which an environment may ask for, is one of host names."""
+    try:
+        return bool(f"postmortem: {'x' * 80}.\n".encode(encoding))
+    except (UnicodeError, LookupError):
+        return False
 
 
 def _errors(kind: Kind, encoding: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from postmortem.cli import inputs, output
+from postmortem.cli import output
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import LogText, printable
 
@@ -20,10 +20,10 @@ HELP = "Replace names, paths, prompts, addresses and keys by labels (on by defau
 KEY_HELP = "Write what each label stands for there, for yourself only (JSON). Needs redaction."
 
 
-def wanted(redact: bool | None, leaves: bool, key: Path | None, out: Path | None, *given: object) -> bool:
+def wanted(redact: bool | None, leaves: bool, key: Path | None, out: Path | None) -> bool:
     """Whether to redact: as the user says, else where the form is made to leave the machine.
 
-    `key` is where its key is to be written: never over an input or the report. Raises Failure.
+    `key` is where its key is to be written: never over the report (`guard` sees to the inputs). Raises Failure.
     """
     on = leaves if redact is None else redact
     if key is None:
@@ -33,7 +33,6 @@ def wanted(redact: bool | None, leaves: bool, key: Path | None, out: Path | None
     shown = printable(str(key))
     if out is not None and out.resolve() == key.resolve():
         raise Failure(f"--redaction-map {shown}: is the report's own file; give another name", USAGE)
-    inputs.refuse_overwriting(key, *given, option="--redaction-map")
     return on
 
 

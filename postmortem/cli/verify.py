@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from postmortem.cli import common, inputs, options, output, ticket
+from postmortem.cli import common, guard, inputs, options, output, ticket
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
 
@@ -45,7 +45,8 @@ def verify(
     """Re-derive every claim of a report from its log. Status 0: all the same; 1: something differs or is unproven."""
     base = common.knowledge(pack)
     lang = common.language_of(base, lang, None)
-    inputs.refuse_overwriting(out, report, path, config, db, pack, *(dataset or ()))
+    targets = (("-o", out),)
+    guard.refuse(targets, report, path, config, db, pack, *(dataset or ()))
     if report == "-":
         raise Failure("REPORT: give a file; only the log may come from standard input", USAGE)
     claims, files = _read(report)
@@ -59,7 +60,7 @@ def verify(
     )
     from postmortem.verify import build
 
-    found = build(claims, _derive(claims, files, path, given, base), base, lang)
+    found = build(claims, _derive(claims, files, path, given, base, targets), base, lang)
     if format is VerifyFormat.json:
         from postmortem.verify import json_
 
@@ -104,7 +105,14 @@ def _read(name: str) -> tuple[Claims, dict[str, bytes]]:
         raise Failure(f"{shown}: no such file; give a report.json or a ticket (zip)") from None
 
 
-def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.Given, base: Knowledge) -> Given:
+def _derive(
+    claims: Claims,
+    files: dict[str, bytes],
+    path: str,
+    given: options.Given,
+    base: Knowledge,
+    targets: Sequence[guard.Target],
+) -> Given:
     """What the log gives, read with the options that the report was made with."""
     from postmortem.cli import again
     from postmortem.scan import Lexicon
@@ -119,7 +127,7 @@ def _derive(claims: Claims, files: dict[str, bytes], path: str, given: options.G
         attempt=attempt,
         gpu_gib=gpu_gib,
     )
-    opened, analysis = inputs.read_again(path, given, base, claims.value["input"].get("beside"))
+    opened, analysis = inputs.read_again(path, given, base, claims.value["input"].get("beside"), targets)
     inputs.refuse_faulty(analysis)  # else what is missing here would be called a lie there
     if analysis.asked_attempt != attempt:
         settled.append(tickets.finding("input.options.attempt", "impossible", attempt, len(analysis.attempts)))

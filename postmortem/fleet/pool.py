@@ -5,17 +5,24 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import shutil
 import signal
+import tempfile
 import threading
+import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import NoReturn, TypeVar
 
 from postmortem import COLLECT_EVERY
+from postmortem.files import sweep_folders
 from postmortem.fleet.find import Target
 from postmortem.fleet.work import Done, failed, work_all
 from postmortem.knowledge.load import load
@@ -29,7 +36,15 @@ AHEAD = 4
 
 Task = Callable[[list[Target]], list[Done]]
 
+GRACE_S = 2.0
+"""What a worker that is to end may take for it."""
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
 _lexicon: Lexicon | None = None
+_busy = False
+_orphaned: Path | None = None
+"""In a worker: the room that it has to take away itself."""
 
 
 def cores() -> int:
@@ -48,6 +63,35 @@ def run_all(targets: Iterable[Target], lexicon: Lexicon, workers: int, pack: Pat
     yield from Pool(workers, pack).run(targets)
 
 
+def _room() -> Path:
+    """A folder for what the workers unpack, fetch and copy: it goes with the pool, however they end."""
+    from postmortem.intake.archives import PREFIX
+
+    room = Path(tempfile.mkdtemp(prefix=PREFIX))
+    sweep_folders(room.parent, PREFIX)
+    return room
+
+
+def _executor(workers: int, pack: Path | None, room: Path) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=begin, initargs=(pack, room))
+
+
+@contextmanager
+def started(workers: int, pack: Path | None) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes, which `begin` has made ready; they are waited for, unless something else ends the block."""
+    room = _room()
+    executor = _executor(workers, pack, room)
+    try:
+        yield executor
+        executor.shutdown()
+    except BaseException:
+        _end(executor)
+        raise
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+
+
 class Pool:
     """Worker processes; `task` is what each does with a share of the targets."""
 
@@ -55,21 +99,24 @@ class Pool:
         self._workers = workers
         self._pack = pack
         self._task = task or _share
+        self._room = _room()
+        self._clear = weakref.finalize(self, shutil.rmtree, self._room, True)
         self._executor = self._new(workers)
 
     def _new(self, workers: int) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(workers, mp_context=context, initializer=begin, initargs=(self._pack,))
+        return _executor(workers, self._pack, self._room)
 
     def run(self, targets: Iterable[Target]) -> Iterator[Done]:
         """A row for each target, in order."""
         waiting: deque[tuple[list[Target], Future[list[Done]]]] = deque()
         shares = _shares(targets)
+        whole = False
         try:
             while True:
                 for share in islice(shares, max(0, AHEAD * self._workers - len(waiting))):
                     waiting.append((share, self._submit(share)))
                 if not waiting:
+                    whole = True
                     return
                 share, future = waiting.popleft()
                 try:
@@ -84,12 +131,16 @@ class Pool:
                     for other in again[1:]:
                         waiting.append((other, self._submit(other)))
         finally:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            if whole:
+                self._executor.shutdown(wait=False, cancel_futures=True)
+            else:
+                _end(self._executor)
+            self._clear()
 
     def _submit(self, share: list[Target]) -> Future[list[Done]]:
         try:
             with undisturbed():
-                return self._executor.submit(self._task, share)
+                return self._executor.submit(ending, self._task, share)
         except BrokenProcessPool as error:
             broken: Future[list[Done]] = Future()
             broken.set_exception(error)
@@ -98,14 +149,42 @@ class Pool:
     def _alone(self, share: list[Target]) -> Iterator[Done]:
         """Each target in a process of its own."""
         for target in share:
-            with self._new(1) as single:
-                try:
-                    with undisturbed():
-                        future = single.submit(self._task, [target])
-                    yield future.result()[0]
-                except BrokenProcessPool:
-                    why = "the process that read it was killed (for lack of memory, perhaps)"
-                    yield Done(target, None, failed(target, "error", why))
+            single = self._new(1)
+            try:
+                with undisturbed():
+                    future = single.submit(ending, self._task, [target])
+                done = future.result()[0]
+            except BrokenProcessPool:
+                why = "the process that read it was killed (for lack of memory, perhaps)"
+                done = Done(target, None, failed(target, "error", why))
+            except BaseException:
+                _end(single)
+                raise
+            single.shutdown()
+            yield done
+
+
+def _end(executor: ProcessPoolExecutor) -> None:
+    """End the workers now: what they were asked for nobody waits for. They take away what they have half written; who
+    does not hear, or is not waited for (a second Ctrl-C), is killed."""
+    workers = list((executor._processes or {}).values())
+    executor.shutdown(wait=False, cancel_futures=True)
+    try:
+        for worker in workers:
+            _ask(worker, BaseProcess.terminate)
+        until = time.monotonic() + GRACE_S
+        while time.monotonic() < until and any(_ask(worker, BaseProcess.is_alive) for worker in workers):
+            time.sleep(0.02)
+    finally:
+        for worker in workers:
+            _ask(worker, BaseProcess.kill)
+
+
+def _ask(worker: BaseProcess, what: Callable[[BaseProcess], bool | None]) -> bool:
+    try:
+        return bool(what(worker))
+    except (OSError, ValueError):  # it has ended, and the pool has closed it
+        return False
 
 
 def _shares(targets: Iterable[Target]) -> Iterator[list[Target]]:
@@ -134,22 +213,59 @@ def undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def begin(pack: Path | None) -> None:
-    """In a worker: Ctrl-C is the parent's to answer; the patterns are made ready once."""
+def begin(pack: Path | None, room: Path | None = None) -> None:
+    """In a worker: Ctrl-C is the parent's to answer; the patterns are made ready once. Temporary files go into `room`,
+    which the parent takes away."""
     global _lexicon
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _asked_to_end)
+    if room is not None:
+        tempfile.tempdir = str(room)
+    threading.Thread(target=_end_with_parent, args=(room,), daemon=True).start()
     _lexicon = Lexicon(load(pack))
     gc.set_threshold(COLLECT_EVERY)
     gc.freeze()  # the patterns live as long as the process: not to be looked through again with each run
 
 
-def _end_with_parent() -> None:
-    """A worker waits for work on a pipe that it holds itself: without its parent it would wait for ever."""
+def _asked_to_end(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def ending(task: Callable[[Given], Result], given: Given) -> Result:
+    """In a worker: `task` of `given`. Who is asked to end meanwhile does so, when all is taken away that was half
+    written; the pool would hand the request back as a result."""
+    global _busy
+    _busy = True
+    try:
+        return task(given)
+    except SystemExit as asked:
+        _leave(asked.code if isinstance(asked.code, int) else 1)
+    finally:
+        _busy = False
+
+
+def _leave(status: int) -> NoReturn:
+    if _orphaned is not None:
+        shutil.rmtree(_orphaned, ignore_errors=True)
+    os._exit(status)
+
+
+def _end_with_parent(room: Path | None) -> None:
+    """A worker waits for work on a pipe that it holds itself: without its parent it would wait for ever. Then nobody
+    else takes away what it has half written and unpacked."""
+    global _orphaned
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    if parent is None:
+        return
+    parent.join()
+    _orphaned = room
+    if _busy and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        time.sleep(GRACE_S)
+    _leave(1)
 
 
 def ready() -> Lexicon:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -91,14 +90,10 @@ def _written(asked: Sequence[Wanted], lexicon: Lexicon, workers: int, pack: Path
         for one in asked:
             yield _write(one, lexicon)
         return
-    context = multiprocessing.get_context("spawn")
     done = 0
-    with (
-        suppress(BrokenProcessPool),
-        ProcessPoolExecutor(workers, mp_context=context, initializer=pool.begin, initargs=(pack,)) as executor,
-    ):
+    with suppress(BrokenProcessPool), pool.started(workers, pack) as executor:
         with pool.undisturbed():
-            found = executor.map(_in_worker, asked, chunksize=SHARE)
+            found = executor.map(partial(pool.ending, _in_worker), asked, chunksize=SHARE)
         for name in found:
             done += 1
             yield name

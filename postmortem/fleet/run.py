@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -46,7 +46,7 @@ def done_of(
     pack: Path | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
-) -> Iterator[Done]:
+) -> Generator[Done, None, None]:
     """Each target that is a log with its row, in the targets' order; of several with the same bytes the first stands
     for all. `engine` is what analyses, where it is not this machine. What is done is in the cache also when the caller
     stops half way."""
@@ -98,3 +98,5 @@ def _in_order(targets: Iterable[Target], cache: Cache, engine: Engine) -> Iterat
                 yield done
     finally:
         cache.put(held, time.time())
+        if isinstance(results, Generator):
+            results.close()  # at once, whoever still holds it: its workers are not waited for

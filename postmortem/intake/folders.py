@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -37,7 +38,8 @@ _TOOLKIT = "ai-toolkit"
 class RunFolder(msgspec.Struct, frozen=True):
     """The files of one run: logs as (the name that evidence cites, path), oldest first, and config files.
 
-    `left_out` is how many older logs there are besides; `crowded`: a folder has more entries than are looked at.
+    `left_out` is how many older logs there are besides; `crowded`: a folder has more entries than are looked at;
+    `unread`: names in the folder of what could not be read, each with the reason.
     """
 
     path: Path
@@ -45,6 +47,7 @@ class RunFolder(msgspec.Struct, frozen=True):
     configs: tuple[Path, ...]
     left_out: int = 0
     crowded: bool = False
+    unread: tuple[tuple[str, str], ...] = ()
 
 
 def open_folder(path: Path) -> RunFolder:
@@ -70,7 +73,16 @@ def run_of(path: Path) -> Path | None:
     if not _OF_A_RUN.fullmatch(path.name):
         return None
     absolute = Path(os.path.abspath(path))  # noqa: PTH100
-    return next((folder for folder in absolute.parents[:2] if _run_in(folder) is not None), None)
+    for folder in absolute.parents[:2]:
+        with suppress(OSError):
+            if _run_in(folder) is not None:
+                return folder
+    return None
+
+
+def of_a_run(name: str) -> bool:
+    """Whether AI Toolkit writes a file of that name into a run folder, or reads it there."""
+    return name in (*LOG_NAMES, *CONFIG_NAMES) or bool(OLD_LOG.fullmatch(name) or _OF_A_RUN.fullmatch(name))
 
 
 def is_run(folder: Path) -> bool:
@@ -102,29 +114,42 @@ def _run_in(folder: Path) -> RunFolder | None:
     logs: list[tuple[str, Path]] = []
     left_out = 0
     crowded = False
+    unread: list[tuple[str, str]] = []
     old = folder / "logs"
     if old.is_dir() and inside(folder, old):
-        entries, crowded = _listed(old)
-        numbered = sorted(
-            (int(found[1]), entry)
-            for entry in entries
-            if (found := OLD_LOG.fullmatch(entry.name)) and _is_file(folder, entry) and entry.stat().st_size
-        )
+        numbered: list[tuple[int, Path]] = []
+        try:
+            entries, crowded = _listed(old)
+            numbered = sorted(
+                (int(found[1]), entry)
+                for entry in entries
+                if (found := OLD_LOG.fullmatch(entry.name)) and _is_file(folder, entry) and entry.stat().st_size
+            )
+        except OSError as error:  # the newest log may be readable all the same
+            unread.append((old.name, _reason(error)))
         logs.extend((f"logs/{entry.name}", entry) for _, entry in numbered[-MAX_OLD_LOGS:])
         left_out = max(0, len(numbered) - MAX_OLD_LOGS)
     newest = _file_in(folder, LOG_NAMES[0])
     if newest is not None:
         logs.append((newest.name, newest))
-    return RunFolder(folder, tuple(logs), configs_in(folder), left_out, crowded) if logs else None
+    return RunFolder(folder, tuple(logs), configs_in(folder), left_out, crowded, tuple(unread)) if logs else None
 
 
 def _only_run(folder: Path, given: Path) -> RunFolder:
     """The one run below `folder`, else the one loose log in it."""
     shown = printable(str(given))[:300]
     entries, crowded = _listed(folder)
-    runs = [run for entry in entries if _is_folder(entry) and (run := _run_in(entry)) is not None]
+    runs: list[RunFolder] = []
+    unread: list[tuple[str, str]] = []
+    for entry in entries:
+        try:
+            if _is_folder(entry) and (run := _run_in(entry)) is not None:
+                runs.append(run)
+        except OSError as error:
+            unread.append((entry.name, _reason(error)))
     if len(runs) == 1:
-        return msgspec.structs.replace(runs[0], crowded=runs[0].crowded or crowded)
+        left = (*runs[0].unread, *unread)
+        return msgspec.structs.replace(runs[0], crowded=runs[0].crowded or crowded, unread=left)
     if runs:
         names = sorted((run.path.name for run in runs), key=natural)
         listed = ", ".join(printable(name)[:80] for name in names[:MAX_NAMED])
@@ -136,6 +161,8 @@ def _only_run(folder: Path, given: Path) -> RunFolder:
     if loose:
         names = [printable(entry.name)[:80] for entry in loose[:3]]
         raise IntakeError(f"{shown}: several logs and no log.txt ({', '.join(names)}…); give one of them")
+    if unread:
+        raise IntakeError(f"{shown}: {printable(unread[0][0])[:80]}: {unread[0][1]}")
     where = f"the first {MAX_ENTRIES} entries of this folder" if crowded else "this folder"
     raise IntakeError(f"{shown}: no log.txt in {where}; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
 
@@ -163,6 +190,8 @@ def _is_file(folder: Path, entry: Path) -> bool:
         return stat.S_ISREG(mode) or (
             stat.S_ISLNK(mode) and stat.S_ISREG(entry.stat().st_mode) and inside(folder, entry)
         )
+    except PermissionError:
+        raise  # whether it is there cannot be told
     except OSError:
         return False
 
@@ -171,10 +200,16 @@ def _file_in(folder: Path, name: str) -> Path | None:
     """The file of that name in `folder`, if it is there: most names are not, and are asked for in every run."""
     try:
         mode = os.lstat(os.path.join(folder, name)).st_mode  # noqa: PTH118
+    except PermissionError:
+        raise
     except OSError:
         return None
     entry = folder / name
     return entry if stat.S_ISREG(mode) or _is_file(folder, entry) else None
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
 
 
 def _is_folder(entry: Path) -> bool:

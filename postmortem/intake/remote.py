@@ -48,8 +48,8 @@ def open_url(url: str, limits: Limits | None = None, files: Sequence[tuple[str, 
         raise IntakeError("not a URL that can be read; check its host and brackets") from None
     scheme, rest = url.split(":", 1)
     url = f"{scheme.lower()}:{rest}"
-    if url.lower().startswith("file:"):
-        return open_path(_local(url, shown), limits)
+    if (path := local_path(url)) is not None:
+        return open_path(path, limits)
     if "::" in url:
         raise IntakeError(f"{shown}: a chain of file systems; give one URL")
     from postmortem.intake.archives import Home
@@ -75,8 +75,12 @@ def without_secrets(url: str) -> str:
     return printable_name(f"{parts.scheme}://{host}{parts.path}")
 
 
-def _local(url: str, shown: str) -> Path:
+def local_path(url: str) -> Path | None:
+    """The path of a URL that means a file of this machine; None for any other. Raises IntakeError and ValueError."""
     parts = urlsplit(url)
+    if parts.scheme.lower() not in ("file", "local"):
+        return None
+    shown = without_secrets(url)
     if parts.netloc not in ("", "localhost"):
         raise IntakeError(f"{shown}: names another machine; give a path")
     return Path(url2pathname(parts.path))
@@ -233,7 +237,9 @@ def reason(error: BaseException) -> str:
     if isinstance(error, PermissionError):
         return "access denied; log in with the tool of that store, or download it and give the file"
     status = getattr(error, "status", None)
-    if isinstance(status, int):
+    if type(error).__name__ == "TooManyRedirects":  # of aiohttp, with a status of 0
+        return "it leads from one address to the next without end; give the address of the raw file"
+    if isinstance(status, int) and status:
         return f"the server answers {status}; download it and give the file"
     if isinstance(error, (OSError, TimeoutError)):
         return f"cannot be reached ({type(error).__name__}); download it and give the file"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from postmortem.intake import decode, folders, jsonlines, packed, pastes
-from postmortem.intake.errors import IntakeError
+from postmortem.intake.errors import IntakeError, Unreadable
 from postmortem.jobconfig.effective import ConfigText
 from postmortem.model import Notice
 from postmortem.text import LogText
@@ -65,6 +65,8 @@ class Intake(msgspec.Struct, frozen=True):
     """What must live as long as the logs are read (an unpacked archive)."""
     notices: tuple[Notice, ...] = ()
     """What of the input was left unread, and why."""
+    files: tuple[Path, ...] = ()
+    """The files of this machine that logs and configs are read from, or the archive that they came in."""
 
     @property
     def has_loss_log(self) -> bool:
@@ -168,18 +170,18 @@ def open_path(path: Path, limits: packed.Limits | None = None, *, again: bool = 
         with path.open("rb") as file:
             head = file.read(packed.HEAD)
             if packed.is_archive(head):
-                return _packed(file, head, str(path), limits)
+                return msgspec.structs.replace(_packed(file, head, str(path), limits), files=(path,))
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
-    configs: tuple[ConfigText, ...] = ()
-    notices: tuple[Notice, ...] = ()
+    beside: tuple[Path, ...] = ()
     folder: Path | None = None
     if path.name in folders.LOG_NAMES:
-        configs, notices = _configs(folders.configs_in(path.parent))
+        beside = folders.configs_in(path.parent)
         folder = path.parent if folders.is_run(path.parent) else None
     elif folders.OLD_LOG.fullmatch(path.name):
-        configs, notices = _configs(folders.configs_in(path.parent.parent))
-    return Intake(str(path), (_file(path, SINGLE),), configs, folder, notices=notices)
+        beside = folders.configs_in(path.parent.parent)
+    configs, notices = _configs(beside)
+    return Intake(str(path), (_file(path, SINGLE),), configs, folder, notices=notices, files=(path, *beside))
 
 
 def read_config(path: Path) -> ConfigText:
@@ -202,15 +204,32 @@ def read_config(path: Path) -> ConfigText:
 def _folder(path: Path) -> Intake:
     try:
         found = folders.open_folder(path)
-        logs = tuple(_file(file, name) for name, file in found.logs)
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+    logs, unread = _logs(found)
     configs, notices = _configs(found.configs)
+    for name, why in (*found.unread, *unread):
+        notices = (*notices, Notice("folder_unread", None, {"file": LogText(name), "problem": LogText(why)}))
     if found.left_out:
         notices = (*notices, Notice("old_logs_left_out", None, {"count": found.left_out, "read": len(logs)}))
     if found.crowded:
         notices = (*notices, Notice("entries_left_out", None, {"read": folders.MAX_ENTRIES}))
-    return Intake(str(path), logs, configs, found.path, notices=notices)
+    read = (*(file for _, file in found.logs), *found.configs)
+    return Intake(str(path), logs, configs, found.path, notices=notices, files=read)
+
+
+def _logs(found: folders.RunFolder) -> tuple[tuple[LogFile, ...], list[tuple[str, str]]]:
+    """The logs of a run, and those that could not be read; without the newest one, which is asked about, no run."""
+    logs: list[LogFile] = []
+    unread: list[tuple[str, str]] = []
+    for name, file in found.logs:
+        try:
+            logs.append(_file(file, name))
+        except Unreadable as error:
+            if name == found.logs[-1][0]:
+                raise
+            unread.append((name, error.why))
+    return tuple(logs), unread
 
 
 def _packed(stream: BinaryIO, head: bytes, source: str, limits: packed.Limits | None) -> Intake:
@@ -231,7 +250,7 @@ def _packed(stream: BinaryIO, head: bytes, source: str, limits: packed.Limits | 
     if found.cut:
         logs_read = [msgspec.structs.replace(log, repairs=(*log.repairs, "archive_cut")) for log in opened.logs]
         opened = msgspec.structs.replace(opened, logs=tuple(logs_read))
-    return msgspec.structs.replace(opened, source=source, keep=found)
+    return msgspec.structs.replace(opened, source=source, keep=found, files=())
 
 
 def _unpacked(found: archives.Unpacked, source: str) -> Intake:
@@ -278,7 +297,7 @@ def _file(path: Path, name: str) -> LogFile:
             head = file.read(decode.HEAD)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
+        raise Unreadable(_shown(path), _reason(error)) from None
     _require_text(head, str(path))
 
     def raw() -> Iterator[bytes]:

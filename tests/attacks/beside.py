@@ -222,7 +222,7 @@ ATTACKS = [
     ),
     files("name: no such file", {}, 3, arguments=("{}/\x1b[2Jnothing.log",), tells="no such file"),
     files("name: a folder of nothing", {}, 3),
-    files("name: nothing", {}, 3, arguments=("",), tells="no file name"),
+    files("name: nothing", {}, 2, arguments=("",), tells="no file name"),
     files("name: 5,000 letters", {}, 3, arguments=("x" * 5_000,)),
     files("name: a pipe", {"run.log": odd(lambda path: os.mkfifo(path))}, 3, arguments=("{}/run.log",)),
     files("name: a device", {}, 3, arguments=("/dev/null",)),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from postmortem.fleet import places
-from postmortem.fleet.find import find
+from postmortem.fleet.find import Passed, find
 from postmortem.intake import IntakeError
 
 
@@ -143,3 +143,81 @@ def test_what_the_database_has_in_its_write_ahead_log_alone_is_seen(tmp_path: Pa
 def test_a_deep_tree_is_walked_to_its_end(tmp_path: Path) -> None:
     run(tmp_path.joinpath(*["d"] * 120))
     assert names(tmp_path) == ["/".join(["d"] * 120)]
+
+
+def test_links_out_of_the_root_are_counted_and_not_followed(tmp_path: Path) -> None:
+    """A link to elsewhere would walk the machine, or read what never ends; one that stays inside is another name."""
+    root = tmp_path / "root"
+    run(root / "job")
+    run(tmp_path / "other" / "outside")
+    (tmp_path / "other" / "a.log").write_text("x")
+    (root / "out").symlink_to("../other")
+    (root / "all").symlink_to("/")
+    (root / "up").symlink_to("..")
+    (root / "b.log").symlink_to("../other/a.log")
+    (root / "kernel.log").symlink_to("/proc/self/status")
+    (root / "cat.png").symlink_to("../other/a.log")
+    (root / "gone.log").symlink_to("nothing")
+    os.mkfifo(root / "live")
+    (root / "pipe.log").symlink_to("live")
+    (root / "inner").symlink_to("job")
+    (root / "c.log").symlink_to("job/log.txt")
+    passed = Passed()
+    assert [target.name for target in find([root], passed=passed)] == ["c.log", "inner"]
+    assert (passed.links, passed.unread) == (7, {})
+
+
+def test_a_root_that_is_a_link_is_what_was_asked_for(tmp_path: Path) -> None:
+    run(tmp_path / "there" / "job")
+    (tmp_path / "root").symlink_to("there")
+    passed = Passed()
+    assert [target.name for target in find([tmp_path / "root"], passed=passed)] == ["job"]
+    assert passed.links == 0
+
+
+def test_a_run_takes_no_log_from_outside(tmp_path: Path) -> None:
+    """As a run folder that is given alone: a link out of it is no log of its own."""
+    (tmp_path / "secret.txt").write_text("x")
+    root = tmp_path / "root"
+    (root / "bare").mkdir(parents=True)
+    (root / "bare" / "log.txt").symlink_to("../../secret.txt")
+    (root / "old" / "logs").mkdir(parents=True)
+    (root / "old" / "logs" / "0_log.txt").write_text("old")
+    (root / "old" / "log.txt").symlink_to("../../secret.txt")
+    passed = Passed()
+    found = list(find([root], passed=passed))
+    assert [(one.name, one.kind, one.bytes) for one in found] == [("old", "folder", 3)]
+    assert passed.links == 2
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path / "a")
+    (tmp_path / "a" / "logs").mkdir()
+    run(tmp_path / "shut")
+    run(tmp_path / "z")
+    closed = {str(tmp_path / "a" / "logs"), str(tmp_path / "shut")}
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path) in closed:
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    passed = Passed()
+    assert [target.name for target in find([tmp_path], passed=passed)] == ["a", "z"]
+    assert passed.unread == {"a/logs": "permission denied", "shut": "permission denied"}
+    with pytest.raises(IntakeError, match=r"shut: permission denied$"):
+        list(find([tmp_path / "shut"]))
+
+
+def test_a_url_of_this_machine_is_a_folder_like_any_other(tmp_path: Path) -> None:
+    run(tmp_path / "root" / "job")
+    run(tmp_path / "other")
+    (tmp_path / "root" / "out").symlink_to("../other")
+    passed = Passed()
+    found = list(find([(tmp_path / "root").as_uri()], passed=passed))
+    assert [(one.name, one.path) for one in found] == [("job", str(tmp_path / "root" / "job"))]
+    assert passed.links == 1
+    with pytest.raises(IntakeError, match="another machine"):
+        list(find(["file://elsewhere/runs"]))

@@ -32,6 +32,10 @@ class Quiet(SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/denied":
             self.send_error(403)
+        elif self.path == "/round":
+            self.send_response(302)
+            self.send_header("Location", "/round")
+            self.end_headers()
         else:
             super().do_GET()
 
@@ -67,6 +71,11 @@ def test_a_log_over_http(site: str) -> None:
     opened = open_input(f"{site}/run.log?token=secret")
     assert text(opened) == LOG.read_bytes()
     assert opened.source == f"{site}/run.log"
+
+
+def test_redirections_in_a_circle_are_told_as_such(site: str) -> None:
+    with pytest.raises(IntakeError, match=r"/round: it leads from one address to the next without end"):
+        open_input(f"{site}/round")
 
 
 def test_an_archive_over_http(site: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from postmortem.faults import noted
-from postmortem.fleet.find import find
+from postmortem.fleet.find import Passed, find
 from postmortem.fleet.watch import look
 from postmortem.fleet.watch.entry import Entry
 from postmortem.fleet.watch.events import Event
@@ -36,6 +36,8 @@ SAVE_S = 5.0
 SMALLEST_TXT = 2048
 """A loose `.txt` below that is a caption or a note: the head of a log alone is longer."""
 MAX_MOVES = 4
+MAX_UNREAD = 20
+"""Folders that cannot be read and are named."""
 MAX_PARENTS = 20
 """Folders that hold runs and are listed at every poll."""
 
@@ -86,6 +88,8 @@ class Watcher:
         self._parents: list[Path] = [setup.root]
         self._tried: set[str] = set()
         self._turn = 0
+        self._links = 0
+        self._unread: set[str] = set()
         self._looking_s = self._working_s = 0.0
         self._behind = False
         self._waiting = False
@@ -150,8 +154,9 @@ class Watcher:
     def _walk(self) -> None:
         """Take in runs that are new. A folder that is not there (yet, or any more) is waited for."""
         setup = self._setup
+        passed = Passed()
         try:
-            for target in find([setup.root], setup.include, setup.exclude, setup.since):
+            for target in find([setup.root], setup.include, setup.exclude, setup.since, passed):
                 if self._world.stopped():
                     return
                 small = not target.sure and target.bytes < SMALLEST_TXT
@@ -166,6 +171,7 @@ class Watcher:
                 self._world.tell("waiting", str(setup.root), "")
         except OSError as error:
             self._world.tell("unreadable", str(setup.root), _reason(error))
+        self._tell_passed(passed)
         self._memory.prune(self._entries.keys())
         self._known = frozenset(self._entries)
         self._parents = [setup.root]
@@ -174,6 +180,16 @@ class Watcher:
                 self._parents.append(entry.path.parent)
         del self._parents[MAX_PARENTS:]
         self._tried -= self._known
+
+    def _tell_passed(self, passed: Passed) -> None:
+        """Say what of the folder is not looked into: once, and again where that becomes more."""
+        if passed.links > self._links:
+            self._links = passed.links
+            self._world.tell("links", str(self._setup.root), str(passed.links))
+        for name, why in passed.unread.items():
+            if name not in self._unread and len(self._unread) < MAX_UNREAD:
+                self._unread.add(name)
+                self._world.tell("unreadable", str(self._setup.root / name), why)
 
     def _looked(self, entry: Entry) -> None:
         try:
