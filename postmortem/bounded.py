@@ -1,4 +1,5 @@
-"""What strangers wrote, within bounds: JSON that is counted before it is built, zips that are not all directory."""
+"""What strangers wrote, within bounds: JSON that is counted before it is built, zips that are not all directory, tars
+that end where their bytes do."""
 
 from __future__ import annotations
 
@@ -75,3 +76,43 @@ class ZipFile:
     def readable(self) -> bool:
         """As of any file."""
         return True
+
+
+class TarStream:
+    """`stream` as the file that the library reads a tar from, forward only.
+
+    A header may claim any size: what it leads to is looked for no further than the bytes go, while the library's own
+    stream takes a step for each piece that is claimed. `passed` is told how many bytes were passed over, as they are.
+    """
+
+    _PIECE = 1 << 18
+
+    def __init__(self, stream: Any, passed: Callable[[int], None]) -> None:
+        self._stream = stream
+        self._passed = passed
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        """`size` bytes, fewer at the end only."""
+        pieces: list[bytes] = []
+        while size > 0 and (piece := self._stream.read(min(size, self._PIECE))):
+            pieces.append(piece)
+            size -= len(piece)
+            self._at += len(piece)
+        return b"".join(pieces)
+
+    def seek(self, offset: int) -> int:
+        """Pass over what comes before `offset`, or the rest. Raises ValueError where that is behind."""
+        if offset < self._at:
+            raise ValueError("a place that was passed already")
+        while self._at < offset and (piece := self.read(min(offset - self._at, self._PIECE))):
+            self._passed(len(piece))
+        return self._at
+
+    def tell(self) -> int:
+        """Bytes that were read or passed over."""
+        return self._at
+
+    def seekable(self) -> bool:
+        """As of any file."""
+        return False

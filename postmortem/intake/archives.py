@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import stat
 import struct
@@ -18,14 +17,15 @@ import tempfile
 import weakref
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 import msgspec
 
-from postmortem.bounded import TooMuch, ZipFile
+from postmortem.bounded import TarStream, TooMuch, ZipFile
 from postmortem.files import sweep_folders
+from postmortem.intake.entrynames import target_of
 from postmortem.intake.errors import IntakeError
 from postmortem.intake.packed import CODECS, HEAD, ZIP, Limits, is_archive, is_tar
 
@@ -40,22 +40,18 @@ MAX_HEADERS = 1 << 20
 """Bytes of a tar's headers in front of one entry: long names and the like, which the library keeps in memory."""
 _FREE_BYTES = 64 * 1024 * 1024
 """What may be unpacked whatever the ratio: a log of nothing but progress bars shrinks to a hundredth."""
-_WANTED = re.compile(
-    r"(?i).+\.(?:log|txt|out|err|ya?ml|json)(?:\.\d+)?|(?:loss_log|aitk_db)\.db(?:-wal|-shm)?|[\w-]*log"
-)
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz", ".7z", ".rar")
 _WEIGHTS = (".safetensors", "optimizer.pt")
 """What a run leaves and an analysis does not unpack."""
 MAX_DICTIONARY = 128 << 20
 """Bytes of what was unpacked that a codec may go back to, and so keeps in memory; as in xz.py."""
 TOO_WIDE = f"a dictionary of more than {MAX_DICTIONARY >> 20} MiB"
-_STRANGE = re.compile(r"[^\w. +()\[\]-]")
-_DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\..*)?")
-"""Names that Windows takes for a device, whatever the folder and whatever comes behind a dot."""
 _BROKEN = (
     *(OSError, EOFError, MemoryError, ValueError, NotImplementedError, RuntimeError, struct.error),
-    *(zlib.error, tarfile.TarError, zipfile.BadZipFile),
+    *(zlib.error, tarfile.TarError, zipfile.BadZipFile, LookupError, ArithmeticError),
 )
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_NO_WAY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 _CODEC_ERRORS = (("lzma", "LZMAError"), ("zstandard", "ZstdError"))
 
 
@@ -123,11 +119,15 @@ class _Budget:
         self.weights = False
 
     def spend(self, size: int) -> None:
+        self.afford(size)
         self.expanded += size
-        if self.expanded > self.limits.expanded_mib * 1024 * 1024:
-            raise IntakeError(f"{self.name}: unpacks to more than {self.limits.expanded_mib} MiB (--max-expanded)")
         if self.expanded > _FREE_BYTES and self.expanded > self.limits.ratio * max(1, self.packed):
             raise IntakeError(f"{self.name}: unpacks to more than {self.limits.ratio} times its size (--max-ratio)")
+
+    def afford(self, size: int) -> None:
+        """Refuse what says itself that it is too large, before any of it is read."""
+        if self.expanded + size > self.limits.expanded_mib * 1024 * 1024:
+            raise IntakeError(f"{self.name}: unpacks to more than {self.limits.expanded_mib} MiB (--max-expanded)")
 
     def enter(self, name: str) -> None:
         self.entries += 1
@@ -203,11 +203,9 @@ def _copy(source: Any, target: Path, budget: _Budget, size: int = CHUNK) -> bool
         while True:
             try:
                 piece = read(size)
-            except IntakeError:
-                raise
             except _broken() as error:
-                if not file.tell():
-                    raise EOFError(str(error)) from None
+                if isinstance(error, IntakeError) or _of_this_machine(error) or not file.tell():
+                    raise
                 return True
             if not piece:
                 return False
@@ -222,23 +220,34 @@ def _zip(packed: Any, root: Path, budget: _Budget) -> tuple[tuple[Path, ...], bo
             whole.write(piece)
         budget.expanded = 0
         files: list[Path] = []
+        failed: Exception | None = None
+        cut = False
         guarded = ZipFile(whole, max(LEAST_DIRECTORY, DIRECTORY_ENTRY * budget.limits.entries))
         with zipfile.ZipFile(cast(BinaryIO, guarded)) as archive:
             guarded.opened = True
             for info in archive.infolist():
                 budget.enter(info.filename)
                 mode = info.external_attr >> 16
-                target = _target(info.filename, root) if not stat.S_ISLNK(mode) and not info.is_dir() else None
+                target = target_of(info.filename, root) if not stat.S_ISLNK(mode) and not info.is_dir() else None
                 if target is None:
                     continue
                 if info.flag_bits & 1:
                     raise IntakeError(f"{budget.name}: needs a password; unpack it and give the log")
                 if info.compress_type == zipfile.ZIP_LZMA and _dictionary(whole, info) > MAX_DICTIONARY:
                     raise TooMuch(TOO_WIDE)
-                with archive.open(info) as source:
-                    _copy(source, target, budget)
-                files.append(target)
-    return tuple(files), False, False
+                try:
+                    with archive.open(info) as source:
+                        cut = _copy(source, target, budget) or cut
+                except _broken() as error:
+                    if isinstance(error, IntakeError) or _of_this_machine(error):
+                        raise
+                    failed = error  # the others stand on their own
+                    target.unlink(missing_ok=True)
+                else:
+                    files.append(target)
+    if failed is not None and not files:
+        raise failed
+    return tuple(files), False, cut or failed is not None
 
 
 def _dictionary(file: IO[bytes], entry: zipfile.ZipInfo) -> int:
@@ -254,54 +263,47 @@ def _tar(stream: _Counted, root: Path, budget: _Budget) -> tuple[tuple[Path, ...
     cut = False
     try:
         stream.room = MAX_HEADERS
-        with tarfile.open(fileobj=cast(BinaryIO, stream), mode="r|") as archive:
-            for member in _members(archive, budget, stream):
-                target = _target(member.name, root) if member.isreg() else None
+        file = TarStream(stream, budget.spend)  # what is passed over is decompressed too
+        with tarfile.TarFile(fileobj=cast(BinaryIO, file)) as archive:
+            for member in _members(archive, file, budget, stream):
+                target = target_of(member.name, root) if member.isreg() else None
                 source = archive.extractfile(member) if target is not None else None
-                if target is None or source is None:
-                    # what is passed over is decompressed too
-                    budget.spend(max(0, member.size))
-                    continue
-                files.append(target)
-                cut = _copy(source, target, budget, TAR_PIECE) or cut
+                if target is not None and source is not None:
+                    files.append(target)
+                    cut = _copy(source, target, budget, TAR_PIECE) or cut
     except IntakeError:
         raise
-    except _broken():
-        if not files:
+    except _broken() as error:
+        if not files or _of_this_machine(error):
             raise
         cut = True
     return tuple(files), False, cut
 
 
-def _members(archive: tarfile.TarFile, budget: _Budget, stream: _Counted) -> Iterator[tarfile.TarInfo]:
+def _members(archive: tarfile.TarFile, file: TarStream, budget: _Budget, stream: _Counted) -> Iterator[tarfile.TarInfo]:
+    """The entries whose claims are within what may be unpacked."""
     for member in archive:
         budget.enter(member.name)
-        # its content, which is read or passed over before the next one's headers
-        stream.room = max(0, member.size) + MAX_HEADERS
+        takes = max(0, archive.offset - file.tell())  # up to the next one's headers
+        budget.afford(max(takes, member.size if member.isreg() else 0))
+        stream.room = takes + MAX_HEADERS
+        pieces = cast("list[tuple[int, int]] | None", member.sparse)
+        if pieces is not None and not _in_order(pieces, member.size):
+            raise tarfile.ReadError("pieces out of order")
         # a streamed archive remembers every member it has passed
         archive.members = []  # type: ignore[attr-defined]
         yield member
 
 
-def _target(name: str, root: Path) -> Path | None:
-    """Where an entry is written, if it is one that an analysis can use: its own folders, in harmless letters."""
-    parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", ".", "..")]
-    if not parts or len(parts) > 12 or not _WANTED.fullmatch(parts[-1]) or parts[0] == "__MACOSX":
-        return None
-    clean = [_no_device(_STRANGE.sub("_", part)[:100].strip(" .") or "_") for part in parts[:-1]]
-    last = _STRANGE.sub("_", parts[-1])
-    target = root.joinpath(*clean, _no_device(last if len(last) < 120 else last[-100:]))
-    if target.exists():
-        return None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        return None
-    return target
-
-
-def _no_device(name: str) -> str:
-    return f"_{name}" if _DEVICE.fullmatch(name) else name
+def _in_order(pieces: Sequence[tuple[int, int]], size: int) -> bool:
+    """Whether the pieces of a file with holes follow each other: the library looks for each from the last one on, and
+    round again."""
+    at = 0
+    for start, length in pieces:
+        if start < at or length < 0:
+            return False
+        at = start + length
+    return at <= size
 
 
 def _broken() -> tuple[type[Exception], ...]:
@@ -310,9 +312,17 @@ def _broken() -> tuple[type[Exception], ...]:
     return (*_BROKEN, *(getattr(module, name) for module, name in loaded if module is not None))
 
 
+def _of_this_machine(error: BaseException) -> bool:
+    """Whether it is this machine that has no room or no right, and the archive may be sound."""
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in (*_NO_ROOM, *_NO_WAY))
+
+
 def _why(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
-        return f"where temporary files go: {(error.strerror or 'cannot write').lower()}"
+    if isinstance(error, OSError) and error.errno is not None:
+        said = (error.strerror or "it cannot be read").lower()
+        return f"where temporary files go: {said}" if error.errno in _NO_ROOM else said
+    if isinstance(error, MemoryError):
+        return "there is too little memory"
     if isinstance(error, TooMuch):
         return f"it has {error}"
     if "memory" in str(error).lower():  # by its words, a codec's own limit: none has an error of its own for it

@@ -41,6 +41,13 @@ def tarred(*members: tuple[str, bytes, bytes, str], mode: str = "w") -> bytes:
     return out.getvalue()
 
 
+def claimed(name: str, size: int) -> bytes:
+    """The header of a tar's entry that says it has this size."""
+    info = tarfile.TarInfo(name)
+    info.size = size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
 def packed(
     name: str, data: bytes, status: int, *, tells: str = "", options: tuple[str, ...] = (), file: str = "run.pack"
 ) -> Attack:
@@ -146,6 +153,16 @@ ATTACKS = [
         + tarred(("run/log.txt", LOG, REGULAR, ""))[136:],
         3,
     ),
+    packed("tar: a log of 1 EiB", claimed("run/log.txt", 1 << 60) + LOG, 3, tells="--max-expanded"),
+    packed(
+        "tar: 1 EiB to pass over",
+        claimed("run/x.safetensors", 1 << 60) + tarred(("run/log.txt", LOG, REGULAR, "")),
+        3,
+        tells="--max-expanded",
+    ),
+    packed("tar: a name of 100 letters of three bytes", tarred(("학습" * 50 + ".log", LOG, REGULAR, "")), 1),
+    packed("zip: a name of 100 letters of three bytes", zipped({"학습" * 50 + ".log": LOG}), 1),
+    packed("zip: folders of 100 letters of three bytes", zipped({("학습" * 50 + "/") * 11 + "log.txt": LOG}), 1),
     packed("tar: two logs", tarred(("a.log", LOG, REGULAR, ""), ("b.log", LOG, REGULAR, "")), 3, tells="several logs"),
     packed(
         "tar: two runs",

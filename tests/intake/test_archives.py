@@ -275,3 +275,149 @@ def test_xz_streams_one_after_the_other_are_one_text(tmp_path: Path) -> None:
     path.write_bytes(one + other[:-20])
     opened = open_path(path)
     assert LOG.startswith(text(opened)) and text(opened).startswith(LOG[:half])
+
+
+HUGE = 1 << 60
+
+
+def entry(name: str, size: int, pax: dict[str, str] | None = None, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """The header of a tar's entry, whatever follows it."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size, info.pax_headers = kind, size, pax or {}
+    return info.tobuf(tarfile.PAX_FORMAT if pax else tarfile.GNU_FORMAT)
+
+
+ONE = entry("log.txt", len(LOG)) + LOG + bytes(-len(LOG) % 512)
+"""A tar's first entry, sound."""
+
+
+def old_sparse(name: str, stored: int, size: int, more: bool = False) -> bytes:
+    """A header of GNU's older kind of files with holes, `size` long, of which `stored` bytes follow."""
+    raw = bytearray(entry(name, stored, kind=tarfile.GNUTYPE_SPARSE))
+    raw[386:410] = b"%011o\0" % 0 + b"%011o\0" % min(stored, 8**11 - 1)
+    raw[482] = more
+    raw[483:495] = b"%011o\0" % size
+    raw[148:156] = b" " * 8
+    raw[148:156] = b"%06o\0 " % sum(raw[:512])
+    return bytes(raw)
+
+
+@pytest.mark.parametrize(
+    "tarred",
+    [
+        entry("log.txt", HUGE) + LOG,
+        entry("log.txt", len(LOG), {"size": str(HUGE)}) + LOG,
+        entry("x.safetensors", HUGE) + LOG,
+        entry("x.safetensors", 0, {"size": str(HUGE)}) + LOG,
+        ONE + entry("x.bin", HUGE),
+        old_sparse("log.txt", HUGE, len(LOG)) + LOG,
+        entry("log.txt", 0, {"GNU.sparse.map": "0,0", "GNU.sparse.size": str(HUGE)}),
+    ],
+    ids=range(7),
+)
+@pytest.mark.parametrize("codec", [bytes, gzip.compress])
+def test_a_size_that_is_only_claimed_ends_the_reading_at_once(tarred: bytes, codec: Callable[[bytes], bytes]) -> None:
+    with pytest.raises(IntakeError, match=r"unpacks to more than 4096 MiB \(--max-expanded\)"):
+        open_stream(io.BytesIO(codec(tarred.ljust(20_480, b"\0"))))
+
+
+def test_a_size_below_the_limit_ends_where_the_bytes_do() -> None:
+    opened = open_stream(io.BytesIO(entry("log.txt", 4000 << 20) + LOG))
+    assert LOG.startswith(text(opened)) and len(text(opened)) > len(LOG) - 4096
+    assert "archive_cut" in opened.logs[0].repairs
+    opened = open_stream(io.BytesIO(ONE + entry("x.bin", 4000 << 20)))
+    assert text(opened) == LOG
+
+
+def test_weights_that_stand_behind_the_log_are_passed_over_at_their_own_size() -> None:
+    size = 80 << 20
+    behind = entry("x.safetensors", size) + bytes(size) + bytes(1024)
+    opened = open_stream(io.BytesIO(ONE + behind))
+    assert text(opened) == LOG and "archive_cut" not in opened.logs[0].repairs
+    with pytest.raises(IntakeError, match="--max-ratio"):
+        open_stream(io.BytesIO(gzip.compress(ONE + behind)), limits=Limits(ratio=100))
+
+
+def test_a_file_with_holes_is_read_and_one_whose_pieces_are_out_of_order_is_not() -> None:
+    hole = {"GNU.sparse.map": f"0,{len(LOG)}", "GNU.sparse.size": str(len(LOG) + 4096)}
+    behind = bytes(-len(LOG) % 512) + bytes(1024)
+    assert text(open_stream(io.BytesIO(entry("log.txt", len(LOG), hole) + LOG + behind))).startswith(LOG)
+    for pieces in ("8,8,0,8", f"-{HUGE},{HUGE},0,8", "0,-8", f"0,8,0,{HUGE}", f"0,{2 * len(LOG)}"):
+        wrong = {"GNU.sparse.map": pieces, "GNU.sparse.size": str(len(LOG))}
+        with pytest.raises(IntakeError, match="it is damaged"):
+            open_stream(io.BytesIO(entry("log.txt", len(LOG), wrong) + LOG + behind))
+    with pytest.raises(IntakeError, match="it is damaged"):  # the list of pieces goes on where the file ends
+        open_stream(io.BytesIO(old_sparse("log.txt", 0, 8, more=True)))
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_long_names_are_cut_by_bytes_and_kept_apart(pack: Callable[[dict[str, bytes]], bytes]) -> None:
+    long = "학습" * 60
+    opened = open_stream(io.BytesIO(pack({f"{long}/log.txt": LOG, f"{long}/config.yaml": YAML})))
+    assert (text(opened), [found.name for found in opened.configs]) == (LOG, ["config.yaml"])
+    files = pack({f"a/{long}1{long}.log": LOG, f"a/{long}2{long}.log": LOG, f"{long}1/b.log": LOG, "a/a/b.log": LOG})
+    with pytest.raises(IntakeError, match="several logs") as told:
+        open_stream(io.BytesIO(files))
+    assert "damaged" not in str(told.value)
+    from postmortem.intake.archives import unpack
+
+    data = io.BytesIO(files)
+    opened_all = unpack(data, data.read(512), "x", Limits())
+    assert len(opened_all.files) == 4
+    for file in opened_all.files:
+        assert file.suffix == ".log"
+        assert all(len(part.encode()) <= 120 for part in file.relative_to(opened_all.folder).parts)
+
+
+def test_a_path_of_many_long_names_is_short_enough_for_any_system() -> None:
+    from postmortem.intake.archives import unpack
+
+    for folder in ("학습" * 50, "a" * 90):
+        names = [f"{f'{folder}/' * 11}{word}" for word in ("log.txt", "job_config.json", f"{folder}.log")]
+        data = io.BytesIO(zipped(dict.fromkeys(names, LOG)))
+        opened = unpack(data, data.read(512), "x", Limits())
+        below = [file.relative_to(opened.folder).as_posix() for file in opened.files]
+        assert [name.rpartition("/")[2] for name in below[:2]] == ["log.txt", "job_config.json"]
+        assert len(below) == 3 and all(len(name) <= 180 and len(name.encode()) <= 700 for name in below)
+
+
+def test_an_entry_of_a_zip_that_breaks_off_is_told_and_the_others_stand() -> None:
+    dice = random.Random(1)
+    noise = LOG + b"".join(b"line %d\n" % dice.getrandbits(64) for _ in range(120_000))
+    data = bytearray(zipped({"log.txt": noise, "config.yaml": YAML}))
+    at = data.index(b"PK\x03\x04", 30)
+    data[at - 40_000 : at - 30_000] = bytes(10_000)
+    opened = open_stream(io.BytesIO(bytes(data)))
+    assert "archive_cut" in opened.logs[0].repairs
+    assert text(opened) and noise.startswith(text(opened)[: len(noise) // 2])
+    assert [found.name for found in opened.configs] == ["config.yaml"]
+    data = bytearray(zipped({"log.txt": LOG, "config.yaml": YAML}))
+    at = data.index(YAML[:4], 600) if YAML[:4] in data[600:] else data.index(b"config.yaml") + len("config.yaml")
+    data[at : at + 20] = b"\xff" * 20
+    opened = open_stream(io.BytesIO(bytes(data)))
+    assert text(opened) == LOG and opened.configs == ()
+    assert "archive_cut" in opened.logs[0].repairs
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError(24, "Too many open files"), "too many open files"),
+        (OSError(28, "No space left on device"), "where temporary files go: no space left on device"),
+        (MemoryError(), "there is too little memory"),
+    ],
+)
+def test_what_this_machine_lacks_is_not_called_a_damaged_archive(
+    pack: Callable[[dict[str, bytes]], bytes], error: Exception, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.open
+
+    def fail(self: Path, mode: str = "r", *rest: object) -> object:
+        if mode == "xb" and self.name == "config.yaml":
+            raise error
+        return real(self, mode, *rest)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", fail)
+    with pytest.raises(IntakeError, match=rf"cannot be unpacked \({says}\)"):
+        open_stream(io.BytesIO(pack({"log.txt": LOG, "config.yaml": YAML})))

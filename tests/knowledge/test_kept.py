@@ -75,6 +75,59 @@ def test_what_is_damaged_is_made_anew(home: Path, pack: Path) -> None:
     assert said(load.load(pack)) == first
 
 
+def compiled(home: Path) -> Path:
+    """The one file of what is compiled."""
+    (found,) = (file for file in home.glob("knowledge-*") if not file.name.startswith("knowledge-at-"))
+    return found
+
+
+def test_a_flipped_bit_anywhere_is_seen_and_the_file_made_anew(home: Path, pack: Path) -> None:
+    first = load.load(pack)
+    expected, texts = said(first), {language: dict(first.texts[language]) for language in first.texts}
+    whole = compiled(home).read_bytes()
+    marks = (b"\xa2en", b"\xa2ko", b"out of memory")
+    places = [0, len(whole) // 2, len(whole) - 1, *(whole.index(mark) + len(mark) + 1 for mark in marks)]
+    for place in places:
+        wrong = bytearray(whole)
+        wrong[place] ^= 0x20
+        compiled(home).write_bytes(wrong)
+        again = load.load(pack)
+        assert said(again) == expected
+        assert {language: dict(again.texts[language]) for language in again.texts} == texts
+        assert compiled(home).read_bytes() == whole
+    compiled(home).write_bytes(whole[:-1])
+    assert said(load.load(pack)) == expected
+
+
+def test_what_was_kept_under_another_key_is_not_taken(home: Path, pack: Path) -> None:
+    load.load()
+    other = compiled(home).read_bytes()
+    assert own_regex(load.load(pack)) == "first"
+    (theirs,) = (file for file in home.glob("knowledge-*-cpython*") if file.read_bytes() != other)
+    theirs.write_bytes(other)
+    assert own_regex(load.load(pack)) == "first"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such things there")
+def test_only_files_are_opened(home: Path, pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = said(load.load(pack))
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        for stored in list(home.glob("knowledge-*")):
+            stored.unlink()
+            make(stored)
+        assert said(load.load(pack)) == expected
+        assert all(stored.is_file() and not stored.is_symlink() for stored in home.glob("knowledge-*"))
+    for stored in list(home.glob("knowledge-*")):
+        stored.unlink()
+        stored.mkdir()
+    assert said(load.load(pack)) == expected
+    for stored in list(home.glob("knowledge-*")):
+        stored.rmdir()
+    load.load(pack)
+    monkeypatch.setattr(kept, "MAX_BYTES", 100)
+    assert said(load.load(pack)) == expected
+
+
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a stamp would not be safe")
 def test_files_that_stand_as_they_stood_are_not_read(home: Path, pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = said(load.load(pack))
