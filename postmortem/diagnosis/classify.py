@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from postmortem.diagnosis import odds as weighing
-from postmortem.model import Attempt, Bucket, BucketOdds, Oom, Skips
+from postmortem.model import Attempt, Bucket, BucketOdds, Oom, Skips, is_whole
 
 PROVEN_STEPS = 10
 """Good steps after which an attempt has proved that it can step."""
@@ -73,7 +73,8 @@ def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Clas
     if shapes == 1:
         return Classified("steady_training", True, (), rate)
     largest = _largest(odds)
-    batches = facts.get("train.gradient_accumulation") or 1
+    given = facts.get("train.gradient_accumulation")
+    batches = given if is_whole(given) and given > 0 else 1
     in_steps = [oom.step for oom in failing if oom.phase == "training_step"]
     scattered = [oom for oom in caught if not _in_final_streak(oom, failing, died)]
     skips = None
