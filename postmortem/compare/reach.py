@@ -7,7 +7,7 @@ from math import ceil
 import msgspec
 
 from postmortem.diagnosis.classify import bucket_odds
-from postmortem.model import Attempt
+from postmortem.model import Attempt, is_whole
 from postmortem.pipeline import Analysis
 
 MEMORY_KINDS = ("gpu_oom", "host_oom", "vram_spill")
@@ -99,7 +99,7 @@ def _steps(failing: Analysis, retry: Analysis, preview_off: bool) -> Reach:
         marks = [s for s in attempt.sample_steps if s > attempt.start_step]
     if wants_preview and not marks and not _chosen_off(retry):
         every = retry.config.get("sample.sample_every")
-        if isinstance(every, int) and every > 0:
+        if is_whole(every) and every > 0:
             needed = max(needed, every + 1)
         return Reach("not_yet", attempt.start_step + needed)
     passed = done is not None and (done >= needed)
@@ -117,7 +117,7 @@ def _clean_steps(failing: Analysis) -> int:
     interval = ceil(INTERVALS * (attempt.good_steps + failures) / max(1, failures))
     odds = bucket_odds(attempt.buckets, failing.diagnosis.facts.get("job.batch_size") or 1)
     batches = failing.diagnosis.facts.get("train.gradient_accumulation")
-    epoch = ceil(sum(odd.batches for odd in odds) / (batches if isinstance(batches, int) and batches > 0 else 1))
+    epoch = ceil(sum(odd.batches for odd in odds) / (batches if is_whole(batches) and batches > 0 else 1))
     return min(epoch, interval) if epoch else interval
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from postmortem.diagnosis import odds as weighing
-from postmortem.model import Attempt, Bucket, BucketOdds, Oom, Skips
+from postmortem.model import Attempt, Bucket, BucketOdds, Oom, Skips, is_whole
 
 PROVEN_STEPS = 10
 """Good steps after which an attempt has proved that it can step."""
@@ -83,7 +83,7 @@ def _scattered(
 ) -> Classified:
     """Failures among good steps: whether one bucket or the few largest explain how many there are."""
     given = facts.get("train.gradient_accumulation")
-    batches = max(1, given) if isinstance(given, int) else 1
+    batches = given if is_whole(given) and given > 0 else 1
     skips = None
     # a regularisation dataset is drawn from a loader of its own
     if not facts.get("job.regularisation"):

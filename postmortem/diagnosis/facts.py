@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from postmortem.knowledge.schema import Family, Knowledge
-from postmortem.model import Bucket, JobConfig, Stage
+from postmortem.model import Bucket, JobConfig, Stage, is_whole
 
 _BITS = re.compile(r"(\d+)")
 _CONTROLS = ("control_path", "control_path_1", "control_path_2", "control_path_3")
@@ -74,9 +74,9 @@ def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | Non
     facts["job.block_batches"] = block_batches(config, max((bucket.block for bucket in buckets), default=0))
     facts["job.regularisation"] = any(value is True for value in _all(config, "datasets", "is_reg"))
     resolutions = sorted({side for sides in _all(config, "datasets", "resolution") for side in _ints(sides)})
-    batches = [size for size in _all(config, "datasets", "batch_size") if isinstance(size, int)]
+    batches = [size for size in _all(config, "datasets", "batch_size") if is_whole(size)]
     batch = config.get("train.batch_size")
-    facts["job.batch_size"] = max([*batches, *([batch] if isinstance(batch, int) else [])], default=None)
+    facts["job.batch_size"] = max([*batches, *([batch] if is_whole(batch) else [])], default=None)
     facts["job.max_resolution"] = resolutions[-1] if resolutions else None
     facts["job.min_resolution"] = resolutions[0] if resolutions else None
     facts["job.resolutions"] = len(resolutions) or None
@@ -84,7 +84,7 @@ def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | Non
     if not shapes and len(resolutions) == 1:
         buckets_on = any(value is not False for value in _all(config, "datasets", "buckets"))
         facts["job.shapes"] = None if buckets_on else 1
-    facts["job.num_frames"] = max((frame for frame in frames if isinstance(frame, int)), default=None)
+    facts["job.num_frames"] = max((frame for frame in frames if is_whole(frame)), default=None)
     facts["job.video"] = (facts["job.num_frames"] or 1) > 1 or bool(family and family.media == "video" and not frames)
     facts.update(_preview_facts(config))
     facts["job.controls"] = sum(
@@ -106,10 +106,8 @@ def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | Non
     facts["job.latents_cached"] = facts["job.latents_on_disk"] or (
         bool(in_memory) and all(value is True for value in in_memory)
     )
-    facts["job.workers"] = max((n for n in _all(config, "datasets", "num_workers") if isinstance(n, int)), default=None)
-    facts["job.prefetch"] = max(
-        (n for n in _all(config, "datasets", "prefetch_factor") if isinstance(n, int)), default=None
-    )
+    facts["job.workers"] = max((n for n in _all(config, "datasets", "num_workers") if is_whole(n)), default=None)
+    facts["job.prefetch"] = max((n for n in _all(config, "datasets", "prefetch_factor") if is_whole(n)), default=None)
     facts["job.preservation"] = bool(
         config.get("train.diff_output_preservation") or config.get("train.blank_prompt_preservation")
     )
@@ -117,7 +115,7 @@ def job_facts(config: JobConfig, buckets: Sequence[Bucket], family: Family | Non
     facts["job.te_cached"] = bool(te_cached)
     facts["job.te_resident"] = not (te_cached or config.get("train.unload_text_encoder"))
     rank = config.get("network.linear")
-    facts["job.rank"] = rank if isinstance(rank, int) else None
+    facts["job.rank"] = rank if is_whole(rank) else None
     optimizer = config.get("train.optimizer")
     facts["job.optimizer_8bit"] = bool(
         isinstance(optimizer, str) and ("8" in optimizer or optimizer.lower() in ("adafactor", "automagic"))
@@ -139,7 +137,7 @@ def block_batches(config: JobConfig, blocks: int) -> tuple[int, ...] | None:
         if sides is None:
             break
         own = config.get(f"datasets[{index}].batch_size")
-        size = own if isinstance(own, int) and own > 0 else usual if isinstance(usual, int) else 1
+        size = own if is_whole(own) and own > 0 else usual if is_whole(usual) else 1
         sizes.extend([size] * (len(_ints(sides.value)) or 1))
     return tuple(sizes) if sizes and len(sizes) == blocks else None
 
@@ -153,7 +151,7 @@ def _preview_facts(config: JobConfig) -> dict[str, Any]:
         if any(value is not None for value in per):
             sizes.append((per[0] or width, per[1] or height, per[2] or frames))
             count += 1
-    sides = [side for size in sizes for side in size[:2] if isinstance(side, int)]
+    sides = [side for size in sizes for side in size[:2] if is_whole(side)]
     largest = max((side for value in _all(config, "datasets", "resolution") for side in _ints(value)), default=None)
     return {
         "job.samples": config.get("train.disable_sampling") is not True
@@ -161,9 +159,9 @@ def _preview_facts(config: JobConfig) -> dict[str, Any]:
         "job.max_pixels": largest * largest if largest else None,
         "job.preview_side": max(sides, default=None),
         "job.preview_pixels": max(
-            (w * h for w, h, _ in sizes if isinstance(w, int) and isinstance(h, int)), default=None
+            (w * h for w, h, _ in sizes if is_whole(w) and is_whole(h) and w > 0 < h), default=None
         ),
-        "job.sample_frames": max((f for _, _, f in sizes if isinstance(f, int)), default=None),
+        "job.sample_frames": max((f for _, _, f in sizes if is_whole(f)), default=None),
     }
 
 
@@ -239,4 +237,4 @@ def _count(value: Any) -> int:
 
 def _ints(value: Any) -> list[int]:
     items = value if isinstance(value, list) else [value]
-    return [item for item in items if isinstance(item, int) and not isinstance(item, bool) and item > 0]
+    return [item for item in items if is_whole(item) and item > 0]

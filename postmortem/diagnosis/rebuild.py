@@ -15,7 +15,7 @@ import msgspec
 from postmortem.diagnosis.dating import bounds
 from postmortem.knowledge.history import History
 from postmortem.knowledge.schema import Family
-from postmortem.model import Attempt, Bucket, DatasetSizes, Dated, Diagnosis, JobConfig, Notice
+from postmortem.model import Attempt, Bucket, DatasetSizes, Dated, Diagnosis, JobConfig, Notice, is_whole
 from postmortem.text import LogText
 from postmortem.timeline.buckets import Sizing, exact, listed, table
 
@@ -215,4 +215,4 @@ def _divisor(rule: _Rule, family: Family, tolerance: Any) -> int | None:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_COPIES
+    return is_whole(value) and 0 < value <= MAX_COPIES

@@ -301,6 +301,8 @@ def _clean(value: Any, setting: Setting) -> Any:
         if len(value) >= _LONG or not abs(number) < _HUGE:
             return LogText(value[:200])
         return int(number) if number.is_integer() else number
+    if setting.type in ("int", "float") and isinstance(value, (list, dict)):
+        return LogText(str(value)[:200])  # no number at all: shown as it stands, and never calculated with
     if setting.type == "int_list":
         items = value if isinstance(value, list) else [value]
         return [

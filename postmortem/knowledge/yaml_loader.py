@@ -7,6 +7,7 @@ duplicate keys, which YAML forbids and PyYAML accepts in silence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ _PLAIN = frozenset(
 )
 """What a word or a number may be; a `!!set` or `!!binary` of a config is no setting."""
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_HALF = re.compile("[\ud800-\udfff]")
 _STANDARD = "tag:yaml.org,2002:"
 
 
@@ -60,6 +62,9 @@ def load(text: str) -> tuple[Any, dict[str, int], list[tuple[str, int]]]:
     Raises YamlProblem for anything that is not plain YAML within the limits.
     """
     loader = None
+    half = _HALF.search(text)
+    if half is not None:
+        raise YamlProblem("half a character (a lone surrogate)", text.count("\n", 0, half.start()) + 1)
     try:
         loader = _Base(text)  # the pure one looks at all characters at once
         reader = _Reader(loader, keep="&" in text)
@@ -180,27 +185,33 @@ class _Reader:
         if event.tag not in (None, "!", f"{_STANDARD}map"):
             raise YamlProblem("tags are not accepted", event.start_mark.line + 1)
         found: dict[str, Any] = {}
-        given: set[str] = set()
+        merged: dict[str, Any] = {}
         while not isinstance(key_event := self._next(), yaml.MappingEndEvent):
             line = key_event.start_mark.line + 1
             if not isinstance(key_event, yaml.ScalarEvent):
                 raise YamlProblem("a key must be a plain word", line)
             tag = self._tag(key_event)
             if tag == f"{_STANDARD}merge":
-                merged = self._build(self._next(), None, depth + 1)
-                for mapping in merged if isinstance(merged, list) else [merged]:
-                    if isinstance(mapping, dict):
-                        found = {**mapping, **found}
+                self._merge(self._build(self._next(), None, depth + 1), merged, line)
                 continue
             key = str(self._key(key_event, tag))
-            if key in given and len(self.duplicates) < MAX_DUPLICATES:
+            if key in found and len(self.duplicates) < MAX_DUPLICATES:
                 self.duplicates.append((key, line))
-            given.add(key)
             below = self._below(path, f".{key}" if path else key)
             found[key] = self._build(self._next(), below, depth + 1)
             if below:
                 self.lines[below] = line
-        return found
+        return {**merged, **found} if merged else found
+
+    def _merge(self, given: Any, merged: dict[str, Any], line: int) -> None:
+        """Put what a `<<` names into `merged`, where the first one wins; each key counts as a value of its own."""
+        for mapping in given if isinstance(given, list) else [given]:
+            if isinstance(mapping, dict):
+                self._values += len(mapping)
+                if self._values > MAX_NODES:
+                    raise YamlProblem(f"more than {MAX_NODES} values (merged ones count each time)", line)
+                for key, value in mapping.items():
+                    merged.setdefault(key, value)
 
     def _key(self, event: Any, tag: str) -> Any:
         if event.anchor is not None and not self._replayed:

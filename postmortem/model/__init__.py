@@ -4,7 +4,17 @@ Frozen values, handed from room to room in one direction. Sizes are MiB as float
 AI Toolkit's own 0-based ``step_num``, lines are 1-based and count line feeds.
 """
 
-from postmortem.model.beside import Checkpoint, DatasetSizes, FolderWitness, JobConfig, JobDatabase, JobRow, Kept, Value
+from postmortem.model.beside import (
+    Checkpoint,
+    DatasetSizes,
+    FolderWitness,
+    JobConfig,
+    JobDatabase,
+    JobRow,
+    Kept,
+    Value,
+    is_whole,
+)
 from postmortem.model.findings import (
     BucketOdds,
     Clue,
@@ -74,4 +84,5 @@ __all__ = [
     "Suggestion",
     "Traceback",
     "Value",
+    "is_whole",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -104,6 +104,14 @@ class Value(msgspec.Struct, frozen=True):
     value: Any
     source: str
     line: int | None = None
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a setting's value is a whole number, the only kind that counts and sizes are calculated with.
+
+    A config may hold anything: ``"auto"``, a list, ``true`` (which Python takes for a 1).
+    """
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 class JobConfig(msgspec.Struct, frozen=True, dict=True):

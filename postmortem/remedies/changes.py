@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any
 
 from postmortem.knowledge.schema import Change
-from postmortem.model import ConfigChange, JobConfig
+from postmortem.model import ConfigChange, JobConfig, is_whole
 
 _SMALLER = 0.71
 """Half the pixels of a preview: a smaller step would be a wasted run."""
@@ -28,7 +28,7 @@ def work_out(changes: tuple[Change, ...], config: JobConfig) -> tuple[ConfigChan
             after = _after(change, before, config)
             if limit is not None:
                 # one that is no larger than what the largest comes down to sets no peak
-                after = limit if _is_number(before) and before > limit else None
+                after = limit if is_whole(before) and before > limit else None
             if after is not None and after != before:
                 found.append(ConfigChange(path, before, after))
     return tuple(found)
@@ -39,12 +39,8 @@ def _limit(change: Change, config: JobConfig) -> int | None:
     if change.op not in ("halve", "scale_frames") or not change.path.startswith("datasets[]"):
         return None
     values = [config.values[path].value for path in _paths(change.path, config)]
-    numbers = [value for value in values if _is_number(value)]
+    numbers = [value for value in values if is_whole(value)]
     return _after(change, max(numbers), config) if numbers else None
-
-
-def _is_number(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _paths(pattern: str, config: JobConfig) -> Iterator[str]:
@@ -73,9 +69,9 @@ def _after(change: Change, before: Any, config: JobConfig) -> Any:
         return _lower_bits(before)
     if change.op == "multiply_by_batch_cut":
         batch = config.get("train.batch_size")
-        if not _is_number(batch) or batch < 2:
+        if not is_whole(batch) or batch < 2:
             return None
-        return (before if _is_number(before) and before > 0 else 1) * (batch // (batch // 2))
+        return accumulated(before, batch // (batch // 2))
     if isinstance(before, bool) or not isinstance(before, (int, float)):
         return None
     if change.op == "halve":
@@ -90,6 +86,13 @@ def _after(change: Change, before: Any, config: JobConfig) -> Any:
         # 8n+1 suits LTX (8n+1) and Wan (4n+1) alike
         after = max(1, (int(before) - 1) // 16 * 8 + 1)
     return after if after < before or change.op == "double" else None
+
+
+def accumulated(before: Any, cut: int) -> int | None:
+    """How many batches a step has to take once each is `cut` times smaller; None where `before` is no number."""
+    if before is not None and not is_whole(before):
+        return None
+    return max(1, before or 1) * cut
 
 
 def _preview_factor(config: JobConfig) -> float:
@@ -120,7 +123,7 @@ def _resolutions(config: JobConfig) -> list[int]:
     """All resolutions of all datasets, smallest first."""
     found = [config.get(f"datasets[{index}].resolution") for index in config.indexes("datasets")]
     sides = {side for value in found for side in (value if isinstance(value, list) else [value])}
-    return sorted(side for side in sides if _is_number(side))
+    return sorted(side for side in sides if is_whole(side))
 
 
 def _longest_clip(config: JobConfig) -> int:
@@ -129,7 +132,7 @@ def _longest_clip(config: JobConfig) -> int:
 
 def _numbers(config: JobConfig, opening: str, pattern: str) -> Iterator[tuple[str, int]]:
     for path, value in config.values.items():
-        if path.startswith(opening) and re.fullmatch(pattern, path) and _is_number(value.value):
+        if path.startswith(opening) and re.fullmatch(pattern, path) and is_whole(value.value):
             yield path, value.value
 
 

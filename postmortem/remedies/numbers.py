@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from postmortem.knowledge.schema import Change, Knowledge, Remedy
-from postmortem.model import ConfigChange, JobConfig, NotHelping, Range, Rung, Suggestion
-from postmortem.remedies.changes import work_out
+from postmortem.model import ConfigChange, JobConfig, NotHelping, Range, Rung, Suggestion, is_whole
+from postmortem.remedies.changes import accumulated, work_out
 from postmortem.remedies.edited import edited, merged
 from postmortem.vram import Estimate, Forecast, verdict
 from postmortem.vram.estimate import SAMPLING, rules_of
@@ -145,12 +145,14 @@ def _same_effective_batch(item: Suggestion, others: Sequence[Suggestion], wanted
         change.before // change.after
         for other in others
         for change in other.changes
-        if change.path == "train.batch_size" and isinstance(change.before, int) and isinstance(change.after, int)
+        if change.path == "train.batch_size" and is_whole(change.before) and is_whole(change.after) and change.after > 0
     ]
     if not paths or not cuts:
         return item
     changes = tuple(
-        ConfigChange(change.path, change.before, (change.before or 1) * cuts[0]) if change.path in paths else change
+        msgspec.structs.replace(change, after=after)
+        if change.path in paths and (after := accumulated(change.before, cuts[0])) is not None
+        else change
         for change in item.changes
     )
     return msgspec.structs.replace(item, changes=changes)

@@ -13,7 +13,7 @@ from postmortem.diagnosis.classify import bucket_odds
 from postmortem.faults import Faults, notices
 from postmortem.knowledge.fingerprint import fingerprint
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, Dated, Notice, Oom, RegressionFound, Suggestion
+from postmortem.model import Attempt, Dated, Notice, Oom, RegressionFound, Suggestion, is_whole
 from postmortem.pipeline import Analysis
 from postmortem.report import chronicle, made, outlook, skipped
 from postmortem.report import document as doc
@@ -275,7 +275,7 @@ def _remedy(item: Suggestion, analysis: Analysis, texts: Texts) -> doc.RemedyIte
 
 def _steps(analysis: Analysis) -> int | None:
     steps = analysis.config.values.get("train.steps")
-    if steps is None or steps.source == "default" or not isinstance(steps.value, int):
+    if steps is None or steps.source == "default" or not is_whole(steps.value):
         return None
     return steps.value
 
@@ -287,7 +287,7 @@ def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
         if value is None:
             break
         found = value.value if isinstance(value.value, list) else [value.value]
-        sides.extend(side for side in found if isinstance(side, int))
+        sides.extend(side for side in found if is_whole(side))
     blocks = {bucket.block for bucket in analysis.attempt.buckets}
     fits = bool(blocks) and len(sides) == max(blocks)
     weighed = analysis.diagnosis.skips

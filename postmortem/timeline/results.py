@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from postmortem.model import Attempt, Checkpoint, FolderWitness, JobConfig, Kept, Notice
+from postmortem.model import Attempt, Checkpoint, FolderWitness, JobConfig, Kept, Notice, is_whole
 from postmortem.text import LogText
 
 _ADAPTER = "_LoRA"
@@ -71,7 +71,7 @@ def _nothing_saved(attempt: Attempt, folder: FolderWitness, config: JobConfig, f
         and not attempt.start_step
         and attempt.last_saved is None
         and attempt.last_bar is not None
-        and isinstance(every, int)
+        and is_whole(every)
         and attempt.last_bar < every
     )
 

@@ -11,7 +11,7 @@ import msgspec
 
 from postmortem.knowledge.memory_schema import MemoryEncoder, MemoryModel, MemoryVae
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Bucket, JobConfig
+from postmortem.model import Bucket, JobConfig, is_whole
 
 _BITS = re.compile(r"(\d+)")
 _PLAIN_DTYPES = ("bf16", "bfloat16", "fp16", "float16")
@@ -266,7 +266,7 @@ def _accumulation(config: JobConfig) -> int:
 
 
 def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LARGEST else None
+    return value if is_whole(value) and 0 < value <= _LARGEST else None
 
 
 def _count(value: Any) -> int:
@@ -274,8 +274,8 @@ def _count(value: Any) -> int:
 
 
 def _above_one(value: Any) -> bool:
-    return not isinstance(value, (int, float)) or value > 1
+    return isinstance(value, bool) or not isinstance(value, (int, float)) or value > 1
 
 
 def _share(value: Any) -> float:
-    return min(1.0, max(0.0, float(value))) if isinstance(value, (int, float)) else 1.0
+    return min(1.0, max(0.0, float(value))) if isinstance(value, (int, float)) and not isinstance(value, bool) else 1.0

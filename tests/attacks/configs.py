@@ -74,6 +74,7 @@ MERGES = (
     + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 9))
     + "train: {steps: 3}\n"
 )
+NESTED = "train: " + "{<<: " * 30 + "{" + "".join(f"k{n}: 1, " for n in range(20_000)) + "}" + "}" * 30 + "\n"
 PROCESS = "config:\n  process:\n  - train: {batch_size: 4}\n    model: {arch: flux}\n"
 
 ATTACKS = [
@@ -84,6 +85,8 @@ ATTACKS = [
     config("an alias of nothing", "train: *nothing\n", warns=DAMAGED),
     config("an anchor twice", "a: &x 1\nb: &x 2\ntrain: {steps: *x}\n"),
     config("a merge", "a: &a {batch_size: 4}\ntrain: {<<: *a, steps: 3}\n"),
+    config("20,000 merges", "train: {" + "".join(f"<<: {{k{n}: 1}}, " for n in range(20_000)) + "steps: 3}\n"),
+    config("a merge of merges", NESTED, warns=DAMAGED),
     config("a merge of a word", "train: {<<: x, steps: 3}\n"),
     config("a merge of itself", "train: &a {<<: *a, steps: 3}\n", warns=DAMAGED),
     config("a key twice", PROCESS + "    train: {batch_size: 1}\n", warns=("config_duplicate_key",)),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from time import process_time
 
 import msgspec
 import pytest
+import yaml
 
 from postmortem.knowledge import kept, yaml_loader
 from postmortem.knowledge import load as loading
@@ -139,6 +141,38 @@ def test_aliases_stand_for_what_they_name() -> None:
     assert value["d"] is not value["a"]
     assert duplicates == []
     assert (lines["d.b[1]"], lines["f.c"], lines["h"]) == (1, 6, 8)
+
+
+def test_of_merges_the_first_counts_and_what_is_given_counts_before_all() -> None:
+    head = "a: &a {x: 1, y: 1}\nb: &b {x: 2, z: 2}\n"
+    for listed, merged in (
+        ("{<<: *a, <<: *b}", {"x": 1, "y": 1, "z": 2}),
+        ("{<<: [*b, *a]}", {"x": 2, "y": 1, "z": 2}),
+        ("{z: 3, <<: *b, x: 4}", {"x": 4, "z": 3}),
+    ):
+        text = f"{head}c: {listed}\n"
+        assert yaml_loader.load(text)[0]["c"] == merged == yaml.safe_load(text)["c"]
+
+
+def test_merges_cost_what_they_hold() -> None:
+    def seconds(count: int) -> float:
+        text = "a: {" + ", ".join(f"<<: {{k{n}: 1}}" for n in range(count)) + "}\n"
+        start = process_time()
+        assert len(yaml_loader.load(text)[0]["a"]) == count
+        return process_time() - start
+
+    # what is copied for each merge would take sixteen times as long
+    assert min(seconds(16_000) for _ in range(3)) < 9 * min(seconds(4_000) for _ in range(3))
+    once = "".join(f"k{n}: 1, " for n in range(20_000))
+    with pytest.raises(yaml_loader.YamlProblem, match="more than 200000 values"):
+        yaml_loader.load("a: " + "{<<: " * 30 + "{" + once + "}" + "}" * 30)
+
+
+@pytest.mark.parametrize(("text", "line"), [("a: \ud800", 1), ("a: 1\n# \udfff\nb: 2", 2), ("\ud83d: 1", 1)])
+def test_half_a_character_is_refused(text: str, line: int) -> None:
+    with pytest.raises(yaml_loader.YamlProblem, match="half a character") as problem:
+        yaml_loader.load(text)
+    assert problem.value.line == line
 
 
 def test_yaml_knows_its_lines() -> None:

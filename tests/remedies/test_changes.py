@@ -9,6 +9,7 @@ import pytest
 from postmortem.knowledge.schema import Change
 from postmortem.model import JobConfig, Value
 from postmortem.remedies.changes import work_out
+from postmortem.text import LogText
 
 UNSET = object()
 A, B = "datasets[0].", "datasets[1]."
@@ -95,6 +96,13 @@ def test_every_change_is_worked_out_for_itself() -> None:
         (1, 1, UNSET),
         ("4", 1, UNSET),
         (None, 1, UNSET),
+        (True, 1, UNSET),
+        # what is no number is not calculated with
+        (4, True, UNSET),
+        (4, [2], UNSET),
+        (4, LogText("auto"), UNSET),
+        (4, LogText("1e+20"), UNSET),
+        (4, 1.5, UNSET),
     ],
 )
 def test_accumulation_takes_over_what_halving_the_batch_loses(batch: Any, before: Any, after: Any) -> None:

@@ -11,6 +11,7 @@ from postmortem.knowledge.load import load
 from postmortem.model import ConfigChange, JobConfig, Range, Suggestion, Value
 from postmortem.remedies.edited import edited, merged
 from postmortem.remedies.numbers import saved, with_numbers
+from postmortem.text import LogText
 from postmortem.vram import Card, Forecast, forecast
 from tests.vram.conftest import job
 
@@ -69,6 +70,16 @@ def test_accumulation_makes_up_for_the_whole_cut() -> None:
     )
     batch, accumulation = (item.changes[0] for item in numbers.suggestions)
     assert batch.after * accumulation.after == batch.before * (accumulation.before or 1)
+
+
+@pytest.mark.parametrize("before", [LogText("auto"), LogText("1e+20"), [2], True, 1.5])
+def test_no_number_is_left_alone_where_the_batch_is_cut(before: Any) -> None:
+    config = job(BASE, "zimage", train__batch_size=8)
+    edit = ConfigChange("train.gradient_accumulation", before, 2)
+    more = suggestion("use_gradient_accumulation", edit)
+    ids = ("reduce_batch_size", "use_gradient_accumulation")
+    found = with_numbers([BATCH, more], config, estimate_on(16), BASE, wanted(*ids)).suggestions
+    assert [item.changes for item in found if item.id == more.id] == [(edit,)]
 
 
 def test_without_a_forecast_the_guide_s_steps_stand() -> None:

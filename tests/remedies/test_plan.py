@@ -128,6 +128,40 @@ def test_accumulation_is_not_offered_beside_its_older_kind(run: Analyse) -> None
     assert "use_gradient_accumulation" not in ids
 
 
+ODD: tuple[Any, ...] = ("auto", "2x", 1e20, "1e30", 10**30, [2], True, False, {"a": 1}, 1.5, -3, "", float("nan"))
+"""What a number's setting may hold that is none."""
+NUMBERS = (
+    *("train__batch_size", "train__gradient_accumulation", "train__gradient_accumulation_steps", "train__steps"),
+    *("sample__width", "sample__sample_every", "network__linear", "save__save_every", "datasets__resolution"),
+    *("datasets__batch_size", "datasets__num_frames", "datasets__num_repeats", "datasets__num_workers"),
+    *("sample__num_frames", "sample__guidance_scale", "model__layer_offloading_transformer_percent"),
+)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("path", NUMBERS)
+def test_a_setting_that_is_no_number_is_not_calculated_with(
+    run: Analyse, knowledge: Knowledge, path: str, odd: Any
+) -> None:
+    text = head(config(**{"train__batch_size": 4, path: odd})) + TABLE + training(400, {0, 1, 2, 3, 90})
+    for item in run(text).suggestions:
+        for edit in item.changes:
+            if edit.path != path.replace("__", "."):
+                continue
+            whole = isinstance(edit.before, int) and not isinstance(edit.before, bool)
+            assert whole or edit.before == 1.5, edit
+            assert isinstance(edit.after, int) and 0 < edit.after <= 1e6 and not isinstance(edit.after, bool), edit
+
+
+def test_the_batch_is_lowered_although_the_accumulation_is_no_number(run: Analyse) -> None:
+    found = run(head(config(train__batch_size=4, train__gradient_accumulation="auto")) + training(400, {0, 1, 2, 3}))
+    assert {c.path: (c.before, c.after) for item in found.suggestions for c in item.changes}["train.batch_size"] == (
+        4,
+        2,
+    )
+    assert "use_gradient_accumulation" not in [item.id for item in found.suggestions]
+
+
 def test_a_baseline_preview_is_not_checkpointings_fault(run: Analyse) -> None:
     settings_ = config(train__gradient_checkpointing=False)
     ids = [item.id for item in run(head(settings_) + PREVIEW + FAILED).suggestions]
