@@ -142,26 +142,21 @@ def _derive(
         return log.chunks() if log is not None else ()
 
     looked_up = list(spans.check(spans.cited(claims.value), read, Lexicon(base), remade.hide))
-    good = 0
-    hints: list[str] = []
-    left: list[Finding] = []
-    labels = Labels()
-    if files:
-        held = ticket.logs_of(opened, analysis.scanned.source, remade.redactor)
-        text = next(log.text_sha256 for log in held if log.reported)
-        checked = tickets.check(files, claims.value, held, text)
-        settled += checked.wrong
-        left += checked.left
-        good, hints = checked.good, checked.hints
-        if why is not None:
-            left += [tickets.finding(name, why, None, None) for name in ticket.READ]
-        elif "same_log" in hints:
-            # of a file that its own checksum gives away, the lines need not be told as well
-            known = {one.path.reveal().partition(":")[2] for one in checked.wrong}
-            told = {name: text for name, text in remade.files.items() if name not in known}
-            wrong = lines.check(files, told, labels)
-            settled += [tickets.finding(f"{one.name}:{one.line}", "other_line", one.sent, one.made) for one in wrong]
-    return Given(remade.values, looked_up, settled, good, tuple(hints), left, labels)
+    if not files:
+        return Given(remade.values, looked_up, settled)
+    held = ticket.logs_of(opened, analysis.scanned.source, remade.redactor)
+    checked = tickets.check(files, claims.value, held, next((log.text_sha256 for log in held if log.reported), ""))
+    left, labels = list(checked.left), Labels()
+    if why is not None:
+        left += [tickets.finding(name, why, None, None) for name in ticket.READ]
+    elif "same_log" in checked.hints:
+        # of a file that its own checksum gives away, the lines need not be told as well
+        known = {one.path.reveal().partition(":")[2] for one in checked.wrong}
+        told = {name: text for name, text in remade.files.items() if name not in known}
+        wrong = lines.check(files, told, labels)
+        settled += [tickets.finding(f"{one.name}:{one.line}", "other_line", one.sent, one.made) for one in wrong]
+    settled = [*checked.wrong, *settled]
+    return Given(remade.values, looked_up, settled, checked.good, tuple(checked.hints), left, labels)
 
 
 def _again(claims: Claims, analysis: Analysis, base: Knowledge, *, redacted: bool) -> Report:
