@@ -33,7 +33,7 @@ def calls(log: str, run: Analyse, knowledge: Knowledge) -> int:
 
 def test_the_work_grows_as_the_log_does(run: Analyse, knowledge: Knowledge) -> None:
     calls(START, run, knowledge)  # what is made once
-    few, more, most = (calls(START * count, run, knowledge) for count in (70, 105, 140))
+    few, more, most = (calls(START * count, run, knowledge) for count in (65, 85, 105))
     assert most - more < 1.15 * (more - few)
 
 
