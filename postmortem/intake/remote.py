@@ -11,6 +11,7 @@ import io
 import re
 import threading
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -32,6 +33,7 @@ MAX_LOOSE = 8
 AT_ONCE = 16 << 20
 """Bytes that are asked for in one request, and held in memory for a moment."""
 _PAGE = re.compile(rb"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,400}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_ENCODINGS = ("identity", "gzip", "x-gzip", "zstd")
 _OLD_LOG = re.compile(r"\d{1,6}_log\.txt")
 _BESIDE = ("log.txt", *CONFIG_NAMES, "loss_log.db", "loss_log.db-wal", "loss_log.db-shm")
 
@@ -137,9 +139,11 @@ class _Copy:
         options: dict[str, Any] = {"block_size": 0} if web else {}
         target = self._home / "log"
         with files.open(path, "rb", **options) as source:
+            if web:
+                _as_it_is(source)
             self._write(source.read, target)
         with target.open("rb") as file:
-            if _PAGE.match(file.read(1024)):
+            if _PAGE.match(_first_of(file.read(1024))):
                 raise IntakeError("a web page, not a log; give the address of the raw file")
         return target
 
@@ -183,6 +187,24 @@ class _Copy:
                 file.write(piece)
 
 
+def _as_it_is(source: Any) -> None:
+    """Refuse what a server packed in a way that no archive is packed in. Raises IntakeError."""
+    response = getattr(source, "r", None)
+    encoding = str(response.headers.get("Content-Encoding") or "identity") if response is not None else "identity"
+    if encoding.lower() not in _ENCODINGS:
+        raise IntakeError(f"sent in an encoding that was not asked for ({printable_name(encoding[:20])}); download it")
+
+
+def _first_of(head: bytes) -> bytes:
+    """The beginning of what `head` begins, unpacked where a server packed it."""
+    if not head.startswith(b"\x1f\x8b"):
+        return head
+    try:
+        return zlib.decompressobj(31).decompress(head, 1024)
+    except zlib.error:
+        return head
+
+
 def is_web(url: str) -> bool:
     """Whether `url` is a web server's: one that answers for files, not for folders."""
     return url.lower().startswith(("http://", "https://"))
@@ -208,7 +230,9 @@ def _web_options() -> dict[str, Any]:
     except ImportError:
         raise IntakeError("URLs need an extra: pip install 'aitk-postmortem[remote]'") from None
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=STALL_S)
-    return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
+    # what a server packs all the same stays packed, so that the limits of an archive hold for it
+    as_it_is = {"auto_decompress": False, "headers": {"Accept-Encoding": "identity"}}
+    return {"client_kwargs": {"timeout": timeout, "trust_env": True, **as_it_is}}
 
 
 def transient(error: BaseException) -> bool:

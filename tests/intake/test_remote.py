@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 import tarfile
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -25,17 +27,36 @@ def text(opened: Intake) -> bytes:
     return b"".join(opened.logs[-1].chunks())
 
 
+PAGE = b"<!DOCTYPE html>\n<html><body>out of memory</body></html>"
+PACKED = {
+    "/packed.log": gzip.compress(LOG.read_bytes()),
+    "/packed-page": gzip.compress(PAGE),
+    "/bomb.log": gzip.compress(bytes(80 << 20), 9),
+    "/brotli": b"\x0b\x02\x80",
+}
+"""What a server sends packed, though nobody asked for it."""
+
+
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         pass
 
+    asked: ClassVar[list[str | None]] = []
+
     def do_GET(self) -> None:
+        self.asked.append(self.headers.get("Accept-Encoding"))
         if self.path == "/denied":
             self.send_error(403)
         elif self.path == "/round":
             self.send_response(302)
             self.send_header("Location", "/round")
             self.end_headers()
+        elif (body := PACKED.get(self.path)) is not None:
+            self.send_response(200)
+            self.send_header("Content-Encoding", "br" if self.path == "/brotli" else "gzip")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
         else:
             super().do_GET()
 
@@ -44,7 +65,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     root = tmp_path_factory.mktemp("site")
     (root / "run.log").write_bytes(LOG.read_bytes())
-    (root / "page").write_text("<!DOCTYPE html>\n<html><body>out of memory</body></html>")
+    (root / "page").write_bytes(PAGE)
     with tarfile.open(root / "run.tar.gz", "w:gz") as archive:
         archive.add(FOLDER, "retry")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(root)))
@@ -78,6 +99,16 @@ def test_redirections_in_a_circle_are_told_as_such(site: str) -> None:
         open_input(f"{site}/round")
 
 
+def test_what_a_server_packs_is_within_the_limits_of_an_archive(site: str) -> None:
+    opened = open_input(f"{site}/packed.log")
+    assert text(opened) == LOG.read_bytes() and "archive_cut" not in opened.logs[0].repairs
+    assert set(Quiet.asked) == {"identity"}
+    with pytest.raises(IntakeError, match=r"bomb.log: unpacks to more than 1000 times its size \(--max-ratio\)"):
+        open_input(f"{site}/bomb.log")
+    with pytest.raises(IntakeError, match="--max-expanded"):
+        open_input(f"{site}/bomb.log", Limits(expanded_mib=1))
+
+
 def test_an_archive_over_http(site: str) -> None:
     opened = open_input(f"{site}/run.tar.gz")
     assert [log.name for log in opened.logs][-1] == "log.txt"
@@ -105,6 +136,8 @@ def test_a_file_url_is_a_path() -> None:
         ("{site}/missing.log", "not found"),
         ("{site}/page", "a web page, not a log"),
         ("{site}/", "a web page, not a log"),
+        ("{site}/packed-page", "a web page, not a log"),
+        ("{site}/brotli", "an encoding that was not asked for (br)"),
         ("{site}/denied", "the server answers 403"),
         ("http://127.0.0.1:9/run.log", "cannot be reached"),
         ("{memory}/absent.log", "not found"),

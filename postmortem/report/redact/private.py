@@ -15,6 +15,8 @@ from postmortem.text import LogText
 
 MAX_LEAVES = 20_000
 MAX_DEPTH = 40
+_LATEST = 8
+"""Of what was found, what the next attempt's settings are compared with."""
 _PROCESS = re.compile(r"^(?:config\.)?process\[\d+\]\.")
 _INDEX = re.compile(r"\[\d+\]")
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -35,14 +37,19 @@ def settings_of(analysis: Analysis) -> list[Mapping[str, Any]]:
     if fault is not None:
         raise Unknown(fault.code)
     found: list[Mapping[str, Any]] = list(analysis.config.given)
+
+    def add(settings: Mapping[str, Any]) -> None:
+        if settings not in found[-_LATEST:]:  # a log of many starts says the same again and again
+            found.append(settings)
+
     for attempt in analysis.attempts:
         for dump in (attempt.dump, *attempt.other_dumps):
             if dump is not None and dump.value is not None:
-                found.append(dump.value)
+                add(dump.value)
         if attempt.job_name is not None:
-            found.append({"name": attempt.job_name.reveal()})
+            add({"name": attempt.job_name.reveal()})
     if analysis.config.job_name is not None:
-        found.append({"name": analysis.config.job_name.reveal()})
+        add({"name": analysis.config.job_name.reveal()})
     return found
 
 
