@@ -43,19 +43,30 @@ _WORST = (EMPTY, TORN, UNCHECKED, WHOLE)
 
 
 def witness(folder: Path) -> FolderWitness | None:
-    """What lies in the run folder; None when it cannot be listed."""
+    """What lies in the run folder; None when there is none to list."""
+    absolute = Path(os.path.abspath(folder))  # noqa: PTH100  (the name as the user sees it)
+    unread: list[tuple[LogText, LogText]] = []
     try:
         entries, whole = _list(folder)
+    except PermissionError as error:
+        refused = (LogText(absolute.name), LogText(_reason(error)))
+        return FolderWitness(name=LogText(absolute.name), whole=False, unread=(refused,))
     except OSError:
         return None
     # what is not among the names need not be asked for
     step, images, listed = None, 0, True
     if "samples" in entries or not whole:
-        step, images, listed = _last_preview(folder / "samples", folder)
+        try:
+            step, images, listed = _last_preview(folder / "samples", folder)
+        except PermissionError as error:
+            unread.append((LogText("samples"), LogText(_reason(error))))
     optimizer = None
     if "optimizer.pt" in entries or not whole:
-        optimizer = _archive_state(folder, folder / "optimizer.pt")
-    absolute = Path(os.path.abspath(folder))  # noqa: PTH100  (the name as the user sees it)
+        try:
+            optimizer = _archive_state(folder, folder / "optimizer.pt")
+        except PermissionError as error:
+            optimizer = UNCHECKED
+            unread.append((LogText("optimizer.pt"), LogText(_reason(error))))
     return FolderWitness(
         name=LogText(absolute.name),
         checkpoints=_checkpoints(folder, entries),
@@ -63,7 +74,12 @@ def witness(folder: Path) -> FolderWitness | None:
         preview_step=step,
         preview_images=images,
         whole=whole and listed,
+        unread=tuple(unread),
     )
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
 
 
 class _Headers:
@@ -224,6 +240,8 @@ def _archive_state(folder: Path, path: Path) -> str | None:
             start = file.read(2)
             file.seek(max(0, size - _ZIP_TAIL))
             tail = file.read(_ZIP_TAIL)
+    except PermissionError:
+        raise
     except OSError:
         return None
     return WHOLE if start == b"PK" and _ZIP_END in tail else TORN
@@ -235,6 +253,8 @@ def _last_preview(samples: Path, folder: Path) -> tuple[int | None, int, bool]:
         return None, 0, True
     try:
         names, whole = _list(samples)
+    except PermissionError:
+        raise
     except OSError:
         return None, 0, True
     if not whole:

@@ -31,6 +31,7 @@ class FolderWitness(msgspec.Struct, frozen=True):
 
     `optimizer` is the state of `optimizer.pt`, None where there is none. `preview_step` and `preview_images`
     are of the last preview by the time stamps in the names. `whole` is False if a folder was too full to list.
+    `unread` are names of what may not be read, each with the reason: of that nothing is known.
     """
 
     name: LogText
@@ -39,6 +40,7 @@ class FolderWitness(msgspec.Struct, frozen=True):
     preview_step: int | None = None
     preview_images: int = 0
     whole: bool = True
+    unread: tuple[tuple[LogText, LogText], ...] = ()
 
 
 class DatasetSizes(msgspec.Struct, frozen=True):

@@ -87,7 +87,9 @@ def _notices(
     bad = [item for item in found if item.state in ("torn", "empty")]
     for item in bad[-MAX_TORN:]:
         yield Notice(f"checkpoint_{item.state}", None, {"name": item.name})
-    if not folder.whole:
+    for name, why in folder.unread:
+        yield Notice("folder_unread", None, {"file": name, "problem": why})
+    if not folder.whole and not folder.unread:
         yield Notice("folder_too_full", None, {})
     told = _base(attempt.last_saved)
     missed = told is not None and told.reveal().endswith(_SUFFIX) and not any(_same(item, told) for item in found)
@@ -96,7 +98,11 @@ def _notices(
         yield Notice("checkpoint_missing", None, {"name": told})
     if best is not None and best.step is not None and attempt.last_bar is not None and best.step > attempt.last_bar + 1:
         yield Notice("checkpoint_ahead", None, {"name": best.name, "step": best.step, "last": attempt.last_bar})
-    if best is not None and folder.optimizer != "whole" and not attempt.end.outcome.startswith("completed"):
+    if (
+        best is not None
+        and folder.optimizer not in ("whole", "unchecked")
+        and not attempt.end.outcome.startswith("completed")
+    ):
         yield Notice("optimizer_missing" if folder.optimizer is None else "optimizer_torn", None, {})
     wanted = _previews(config) or 0
     if folder.preview_step is not None and phase in _SAMPLING and folder.preview_images < wanted:

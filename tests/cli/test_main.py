@@ -251,7 +251,7 @@ def test_a_closed_stdout_is_one_line(arguments: str) -> None:
         ("LOG --bogus 2>&-", 2),
         ("LOG >&- 2>&-", 3),
         ("- <&-", 3),
-        ("'' </dev/null", 3),
+        ("'' </dev/null", 2),
         ("--help >/dev/full", 3),
         ("LOG -o loop", 3),
         ("LOG -o /dev/stdout | grep -q explain", 0),

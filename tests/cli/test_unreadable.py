@@ -77,6 +77,22 @@ def test_the_newest_log_is_the_run(runs: Path) -> None:
     assert done.stderr.endswith("log.txt: permission denied\n")
 
 
+def test_what_a_run_left_and_may_not_be_read_is_not_called_missing(runs: Path) -> None:
+    folder = runs / "job"
+    (folder / "samples").mkdir()
+    for name in ("optimizer.pt", "job.safetensors"):
+        (folder / name).write_bytes(b"")
+    for name in ("samples", "optimizer.pt"):
+        (folder / name).chmod(0)
+    told = [str(one["text"]) for one in warned(folder)]
+    assert [text.split()[0] for text in told] == ["samples", "optimizer.pt"]
+    done = postmortem("analyze", str(folder), "--format", "json")
+    assert not {one["id"] for one in json.loads(done.stdout)["warnings"]} & {"optimizer_missing", "optimizer_torn"}
+    folder.chmod(0o300)
+    (warning,) = warned(folder / "log.txt")
+    assert "job could not be read" in str(warning["text"])
+
+
 @pytest.mark.parametrize("mode", [0, 0o400, 0o200])
 def test_a_root_that_is_shut_is_said_to_be(runs: Path, mode: int) -> None:
     (runs / "job").chmod(mode)
