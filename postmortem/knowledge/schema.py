@@ -20,6 +20,8 @@ Role = Literal[
     # wrappers around a message
     "prefix",
     "carrier",
+    # what in a line the user wrote or named
+    "naming",
     # statements: what went wrong
     "oom",
     "host_oom",

@@ -36,6 +36,7 @@ class Bars:
         self._fold: Fold | None = None
         self._kept: Fold | None = None
         self._single = False
+        self._job = ""
         self._stamped_name = b""
         self._latest_stamp: Stamp | None = None
 
@@ -46,9 +47,12 @@ class Bars:
             return None
         return self._fold.description, self._kept.description if self._kept else ""
 
-    def start(self) -> None:
-        """A job starts: nothing is known yet of how its log is written."""
+    def start(self, job: str = "") -> None:
+        """A job called `job` starts: nothing is known yet of how its log is written."""
         self._single = False
+        if job != self._job:
+            self._job = job
+            self._names.clear()
 
     def echoed(self, raw_name: bytes) -> bool:
         """Whether what is drawn so only quotes a bar."""
@@ -121,6 +125,8 @@ class Bars:
         text = bare.strip().removesuffix(":").strip()
         event = phase = None
         known = self._lexicon.bar_name(text)
+        if known is not None and known.pattern.sets.event == ECHO and text == self._job:
+            known = None  # its own bar, whatever it is called
         if known is not None:
             event = known.pattern.sets.event or "bar_other"
             phase = known.pattern.sets.phase if event != ECHO else None

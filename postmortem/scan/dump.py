@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from postmortem.jobconfig.parse import integer
@@ -127,6 +127,19 @@ class DumpReader:
                 self._rows, value = shown, _value(shown)
         self.ready = ConfigDump(self._place, self._rows[-1][1], value, _paths(self._rows) if value else {})
         self._drop()
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """All texts in a config: names, paths, prompts."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            stack += item.values()
+        elif isinstance(item, list):
+            stack += item
 
 
 def _value(rows: list[tuple[str, int]]) -> dict[str, Any] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -59,17 +60,28 @@ class Compiled:
         self._regex: Any = None
         self._fields: dict[str, Any] | None = None
 
-    def match(self, text: str) -> Any:
-        """The match of the entry's expression at the start of `text` (anywhere in it for `anywhere`), or None."""
+    def match(self, text: str, at: int = 0) -> Any:
+        """The match of the entry's expression at `at` in `text` (anywhere from there for `anywhere`), or None."""
         try:
             if self._regex is None:
                 self._regex = expression(self.pattern.regex)
-            return self._regex.search(text) if self.pattern.anywhere else self._regex.match(text)
+            return self._regex.search(text, at) if self.pattern.anywhere else self._regex.match(text, at)
         except PASSING:
             raise
         except Exception as error:  # any: an engine's own, and a stranger's expression
             self._broken.note(self.pattern, error)
             return None
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the groups of the entry's expression stand in `text`, of each of its matches in order."""
+        spans: list[tuple[int, int]] = []
+        at = 0
+        while (found := self.match(text, at)) is not None:
+            spans += [found.span(group) for group in range(1, len(found.groups()) + 1) if found[group]]
+            if not self.pattern.anywhere:
+                break
+            at = max(found.end(), at + 1)
+        return spans
 
     def sizes(self, text: str) -> Sizes:
         """What the entry's fields find in `text`; see `read_sizes`."""
@@ -99,6 +111,7 @@ class Lexicon:
         self.prefixes = by_role.get("prefix", [])
         self.carriers = by_role.get("carrier", [])
         self.openers = [item for item in self.carriers if not item.pattern.anywhere]
+        self.namings = by_role.get("naming", [])
         self.frames = by_role.get("frame", [])
         self.by_id = {item.pattern.id: item for item in compiled}
         self.statements = [item for item in compiled if item.pattern.role in STATEMENTS]
@@ -117,7 +130,7 @@ class Lexicon:
         alone = {a for a in self.carrier_anchors if not any(b in a for b in self.carrier_anchors - {a})}
         asked = {**dict.fromkeys(sorted(alone), ()), **{word: tuple(items) for word, items in self.anchored.items()}}
         self.words = tuple(asked)
-        self.meanings: dict[tuple[str, frozenset[Compiled]], tuple[Event, ...]] = {}
+        self.meanings: dict[tuple[str, frozenset[Compiled], tuple[str, ...]], tuple[Event, ...]] = {}
         """What lines that were read mean; see recognise.py."""
         self.framed: dict[str, tuple[Compiled, ...]] = {}
         """The `frame` entries that match a frame; see timeline/frames.py."""
@@ -138,6 +151,20 @@ class Lexicon:
         hits = self._literals.find(joined)
         hits += hidden.found(joined, self._literals.find, MAX_TEXT)
         return [(at, owners[index]) for at, index in sorted(hits)]
+
+    def telling(self, texts: Sequence[str]) -> Iterator[str]:
+        """Those of `texts` in which a statement's anchor stands: a line that repeats one looks as if it said that."""
+        joined = "\n".join(text.replace("\n", " ").replace("\r", " ") for text in texts)
+        if not joined:
+            return
+        raw = joined.encode("utf-8", "replace")
+        starts = [0, *(found.end() for found in re.finditer(b"\n", raw))]
+        told: set[int] = set()
+        for at, entries in self.found(raw):
+            index = bisect_right(starts, at) - 1
+            if index not in told and any(item.pattern.role in STATEMENTS for item in entries):
+                told.add(index)
+                yield texts[index]
 
     @cached_property
     def bars(self) -> tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,10 @@ _FAR = 60
 MAX_MESSAGE = 4000
 """Characters of a message that are searched for sizes; no allocator prints half of that."""
 
+MAX_CHOSEN, MAX_CHOSEN_TEXT = 64, 2000
+"""Texts of the user's that look like statements, and characters of one."""
+_BLANK = "\u00b7"
+"""Stands for each character of what was named."""
 MAX_KNOWN = 1024
 """Lines whose meaning is kept: a flood repeats one line, or a few in turn, and many logs say the same."""
 _QUOTING = re.compile(
@@ -52,11 +56,19 @@ class Recogniser:
         self._lexicon = lexicon
         self._source = source
         self._known = lexicon.meanings
+        self._chosen: tuple[str, ...] = ()
+        """Texts of the user's that look like a statement: the job's name, paths and prompts of its config."""
+
+    def chosen(self, texts: Sequence[str]) -> None:
+        """The user wrote or named `texts`: where a line repeats one of them, that says nothing."""
+        for text in self._lexicon.telling([text.strip()[:MAX_CHOSEN_TEXT] for text in texts]):
+            if text not in self._chosen and len(self._chosen) < MAX_CHOSEN:
+                self._chosen = (*self._chosen, text)
 
     def __call__(self, text: str, place: Place, entries: Any) -> Iterator[Event]:
         """The events of one segment: at most one marker or statement, and any trainer marks."""
         bare = self._lexicon.peel_prefix(text)
-        said = (bare, frozenset(entries))
+        said = (bare, frozenset(entries), self._chosen)
         known = self._known.get(said)
         if known is None:
             if len(self._known) >= MAX_KNOWN:
@@ -113,16 +125,36 @@ class Recogniser:
     def _claim(self, text: str, entries: list[Compiled]) -> tuple[Compiled, Any] | None:
         for item in entries:
             found = item.match(text)
-            if found and not self._mentioned(text, found.start(), found.end()):
+            if found and not self._mentioned(item, text, found.start(), found.end()):
                 return item, found
         return None
 
-    @staticmethod
-    def _mentioned(text: str, start: int, end: int) -> bool:
+    def _mentioned(self, item: Compiled, text: str, start: int, end: int) -> bool:
         """Whether the words from `start` to `end` only name something: a path, a quotation, a bar that was cut."""
         if start and _QUOTING.search(text, max(0, start - _BEFORE), start):
             return True
-        return "%" in text[end:] and _NAMES_A_BAR.match(text, end) is not None
+        if "%" in text[end:] and _NAMES_A_BAR.match(text, end) is not None:
+            return True
+        return self._repeated(item, text, end)
+
+    def _repeated(self, item: Compiled, text: str, until: int) -> bool:
+        """Whether `item`, found as far as `until`, is so only because the line repeats what the user wrote or named.
+
+        What the line starts with is a message, even if something is called like it.
+        """
+        spans = [span for naming in self._lexicon.namings for span in naming.spans(text)]
+        for chosen in self._chosen:
+            at = text.find(chosen, 1)
+            while at != -1:
+                spans.append((at, at + len(chosen)))
+                at = text.find(chosen, at + len(chosen))
+        telling = [(start, end) for start, end in spans if 0 < start < until <= end and item.match(text[start:end])]
+        if not telling:
+            return False
+        rest = list(text)
+        for start, end in telling:
+            rest[start:end] = _BLANK * (end - start)
+        return item.match("".join(rest)) is None
 
     def _peel(self, text: str) -> _Message:
         message = _Message(text)

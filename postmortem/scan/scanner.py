@@ -10,7 +10,7 @@ from postmortem.scan.bars import without_bar
 from postmortem.scan.boxes import BoxReader
 from postmortem.scan.clock import stamp_of
 from postmortem.scan.drawing import Bars
-from postmortem.scan.dump import DumpReader
+from postmortem.scan.dump import DumpReader, texts_of
 from postmortem.scan.floods import WINDOW, Floods
 from postmortem.scan.items import Items
 from postmortem.scan.lexicon import Compiled, Lexicon
@@ -287,7 +287,8 @@ class Scanner:
             job = item.groups["name"].reveal() if "name" in item.groups else None
             self._job = self._job if job is None else job
             self._items.start(job)
-            self._bars.start()
+            self._bars.start(self._job)
+            self._recognise.chosen([self._job])
         self._items.append(item)
 
     def _end_dump(self) -> None:
@@ -297,7 +298,9 @@ class Scanner:
 
     def _take_dump(self) -> None:
         if self._dump.ready is not None:
-            self._add(self._dump.take())
+            dump = self._dump.take()
+            self._recognise.chosen(list(texts_of(dump.value)))
+            self._add(dump)
 
     def _finish(self) -> None:
         for unfinished in self._tracebacks.end():

@@ -48,6 +48,88 @@ def test_a_message_glued_to_other_words(lexicon: Lexicon, line: str) -> None:
     assert "oom" in roles(lexicon, line)
 
 
+NAMES = (
+    *("retry exit code 137", "exit code: 137", "Job process terminated with exit code 137.", "it's exit code 137"),
+    *("traceback : Signal 9 (SIGKILL) received by PID 4711", "train.service: Failed with result 'oom-kill'."),
+    *("Job process exited unexpectedly.", "Exited (137)", "exit code 139", f"x {OOM}", OOM, "Killed"),
+    *("No space left on device", "(os error 1455)"),
+)
+"""What a job, a file or a prompt may be called."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_job_that_is_called_like_an_error(run: Analyse, name: str) -> None:
+    def log(name: str, end: str = "") -> str:
+        timer = f"Timer '{name} Timer':\n - 1.0000s avg - train_loop, num = 10\n"
+        saved = f"Saved checkpoint to output/{name}/{name}.pt\n"
+        return head(config(), name=name) + training(60, [], until=12, name=name) + timer + saved + end
+
+    plain, named = run(log("mugs")), run(log(name))
+    assert named.diagnosis.kind == plain.diagnosis.kind == "unknown"
+    assert named.attempt.end.outcome == plain.attempt.end.outcome
+    assert named.attempt.last_bar == plain.attempt.last_bar is not None
+    assert run(log(name, "Killed\n")).attempt.end.outcome == "killed"
+    failed = run(log(name, f"torch.OutOfMemoryError: {OOM}. GPU 0 has a total capacity of 23.51 GiB\n"))
+    assert (failed.diagnosis.kind, failed.attempt.last_bar) == ("gpu_oom", plain.attempt.last_bar)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "prompt: {}",
+        " - caption: a chest, {}",
+        "caption: \u201c{}\u201d",
+        'image 3 has "caption": "my {} lora"',
+        "prompts: ['a', \"{}\", 'b']",
+        "wandb: Syncing run {}",
+        "Loading dataset `x {} y`",
+    ],
+)
+def test_what_the_user_wrote_is_no_evidence(lexicon: Lexicon, name: str, line: str) -> None:
+    assert set(roles(lexicon, line.format(name))) <= {"note"}
+
+
+@pytest.mark.parametrize("name", ["exited (137) x", "Exited (137)", "my exit code 137 set"])
+@pytest.mark.parametrize("path", ["D:\\data\\x {} y.jpg", "/data/x/{}.png", "config/{}.yaml", "~/sets/{} 1.webp"])
+def test_the_name_of_a_file_is_no_evidence(lexicon: Lexicon, name: str, path: str) -> None:
+    assert roles(lexicon, f"skipping {path.format(name)} (no caption)") == []
+
+
+@pytest.mark.parametrize("text", ["/data/my exit code 137 set", "a chest, exit code 137, oil", "x exit code 137"])
+def test_a_text_of_the_config_is_no_evidence_where_it_comes_again(run: Analyse, text: str) -> None:
+    settings = config(datasets__folder_path=text)
+    log = head(settings) + training(60, [], until=12)
+    for line in (f"now at {text}\n", f"skipped: {text}, 3 images\n"):
+        assert run(log + line).attempt.end.outcome == run(log).attempt.end.outcome, line
+    assert run(log + "Process finished with exit code 137\n").attempt.end.outcome == "killed"
+
+
+@pytest.mark.parametrize(
+    ("line", "role"),
+    [
+        ("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)", "exit"),
+        ('time="12:00" level=error msg="task exited with code 137"', "exit"),
+        ("Command '['python', 'run.py']' returned non-zero exit status 137.", "exit"),
+        ("Command '['python', 'run.py']' died with <Signals.SIGKILL: 9>.", "kill"),
+        ("Error encoding prompt: " + OOM, "oom"),
+        ("Error running job: 'exit code 137'", "exit"),
+        ("Error loading D:\\data\\x.jpg: " + OOM, "oom"),
+        ('"reason": "OOMKilled"', "kill"),
+        ("didn't end: exit code 137, can't go on", "exit"),
+    ],
+)
+def test_a_message_that_quotes_is_one(lexicon: Lexicon, line: str, role: str) -> None:
+    assert role in roles(lexicon, line)
+
+
+@pytest.mark.parametrize("name", ["137", "exit code", "CUDA out of memory", "Tried to allocate", "code 137"])
+def test_a_job_called_like_a_part_of_an_error_can_have_that_error(run: Analyse, name: str) -> None:
+    log = head(config(), name=name) + training(60, [], until=12, name=name)
+    assert run(log + "Process finished with exit code 137\n").attempt.end.outcome == "killed"
+    assert run(log + f"Error running job: {OOM}\n").diagnosis.kind == "gpu_oom"
+
+
 def test_a_log_that_ends_inside_the_bar_of_a_job_named_like_an_error(run: Analyse) -> None:
     name = "CUDA out of memory"
     log = head(config(), name=name) + training(60, [], until=12, name=name)

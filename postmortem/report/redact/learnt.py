@@ -23,6 +23,8 @@ _TOKEN = re.compile(rf"[^\W_{_NO_SPACES}]+|[\\/]+|\s+|.", re.DOTALL)
 _LEAD = re.compile(r"(?:(?<![A-Za-z0-9])[A-Za-z]:|[.~]{0,2})[\\/]+$")
 _EDGE = " \t\r\n\\/\"'"
 _ENCODED_BLANK = re.compile(r"^(?:25){0,3}(?:20|0a|0d|09|2c)")
+_ENTITY = re.compile(r"0{0,6}(?:9|10|13|32|160)|x0{0,6}(?:9|a|d|20|a0)|nbsp|amp|quot|apos|tab|newline")
+_ESCAPED_BLANK = re.compile(r"^(?:u00|x)(?:20|0a|0d|09|a0)")
 _JOINTS = "_-"
 """What programs put between the words of a name in place of a blank, and of each other."""
 MAX_TOKENS = 120
@@ -170,6 +172,11 @@ def _parted(text: str, word: re.Match[str], folded: str) -> str:
     before = text[word.start() - 1] if word.start() else ""
     if before == "%":
         return _ENCODED_BLANK.sub("", folded)
+    if before in "&#" and before and text[word.end() : word.end() + 1] == ";":
+        entity = before == "&" or text[word.start() - 2 : word.start()] in ("&#", ";#")  # `&amp;#32;`
+        return "" if entity and _ENTITY.fullmatch(folded) else folded
+    if before == "\\" and folded[0] in "ux":
+        return _ESCAPED_BLANK.sub("", folded)
     return folded[1:] if before == "\\" and folded[0] in "nrt" else folded
 
 

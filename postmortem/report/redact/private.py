@@ -99,7 +99,8 @@ class PrivateSettings:
     def _vocabulary(self) -> str:
         """What AI Toolkit, torch and we say, as words only."""
         base = self._knowledge
-        said = [text for item in base.patterns for text in (*item.anchors, item.regex.replace("\\", " "))]
+        told = (item for item in base.patterns if item.role != "naming")  # these are the words of users and tools
+        said = [text for item in told for text in (*item.anchors, item.regex.replace("\\", " "))]
         said += [item.path for item in base.settings] + [str(item.default) for item in base.settings]
         said += [name for item in base.families for name in (item.id, item.name, *item.arch, *item.flags)]
         said += [item.id for item in base.remedies] + [item.id for item in base.classes]
@@ -174,4 +175,4 @@ def looks(value: str) -> str | None:
     """What a text under a key that nobody knows may be: a path, prose, or (None) a setting's word."""
     if len(value) > 3 and re.search(r"[\\/]", value) and not re.fullmatch(r"[\w.-]+/[\w.-]+", value):
         return "folder"
-    return "prose" if len(value.split()) >= 3 else None
+    return "prose" if len(value.split()) >= 2 else None
