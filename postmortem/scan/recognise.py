@@ -31,6 +31,8 @@ _QUOTING = re.compile(
     re.VERBOSE,
 )
 """What stands directly before words that are part of a path or a quotation. After `= "` or `: "` they are a value."""
+_FRAME = re.compile(r"[\s#=*|\u2502\u2503]{0,200}")
+"""What a banner is framed with."""
 _BEFORE = 500
 _NAMES_A_BAR = re.compile(r"[^|%\r\n]{0,200}?: {1,3}\d{1,3}%(?:\||\Z)")
 """What stands behind words that are the description of a bar which was cut or torn."""
@@ -140,7 +142,7 @@ class Recogniser:
     def _repeated(self, item: Compiled, text: str, until: int) -> bool:
         """Whether `item`, found as far as `until`, is so only because the line repeats what the user wrote or named.
 
-        What the line starts with is a message, even if something is called like it.
+        What the line starts with, or its frame holds, is a message, even if something is called like it.
         """
         spans = [span for naming in self._lexicon.namings for span in naming.spans(text)]
         for chosen in self._chosen:
@@ -148,7 +150,9 @@ class Recogniser:
             while at != -1:
                 spans.append((at, at + len(chosen)))
                 at = text.find(chosen, at + len(chosen))
-        telling = [(start, end) for start, end in spans if 0 < start < until <= end and item.match(text[start:end])]
+        frame = _FRAME.match(text)
+        opens = frame.end() if frame else 0
+        telling = [(start, end) for start, end in spans if opens < start < until <= end and item.match(text[start:end])]
         if not telling:
             return False
         rest = list(text)

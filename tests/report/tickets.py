@@ -107,7 +107,8 @@ def spoken(tokens: list[Token]) -> list[str]:
 
 
 ACTING = re.compile(
-    r"@\w|#\d|\bGH-\d|\b[0-9a-f]{7,40}\b(?<=\d)|(?<!\w):[a-z0-9_+-]+:|\$|https?:|\bwww\.|\w@\w", re.IGNORECASE
+    r"@\w|#\d|\bGH-\d|\b(?=\d*[a-f])[0-9a-f]{7,40}\b(?<=\d)|(?<!\w):[a-z0-9_+-]+:|\$|https?:|\bwww\.|\w@\w",
+    re.IGNORECASE,
 )
 """What GitHub acts on in text that is not code."""
 

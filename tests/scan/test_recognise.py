@@ -130,6 +130,12 @@ def test_a_job_called_like_a_part_of_an_error_can_have_that_error(run: Analyse, 
     assert run(log + f"Error running job: {OOM}\n").diagnosis.kind == "gpu_oom"
 
 
+def test_a_banner_that_a_prompt_repeats_is_a_banner_all_the_same(run: Analyse) -> None:
+    settings = config(trigger_word="OOM during training step, skipping batch 1/3")
+    ooms = run(head(settings) + training(60, {20})).attempt.ooms
+    assert [oom.step for oom in ooms] == [20] and ooms[0].caught
+
+
 def test_a_log_that_ends_inside_the_bar_of_a_job_named_like_an_error(run: Analyse) -> None:
     name = "CUDA out of memory"
     log = head(config(), name=name) + training(60, [], until=12, name=name)
