@@ -36,7 +36,7 @@ N ?= 2000
 laws: $(VENV)/.ready
 	LAWS_N=$(N) $(BIN)/python -m pytest tests/test_truth.py tests/test_laws.py tests/test_equal.py tests/scan/test_draws.py -n auto
 
-# logs that are mutated in every way, against all promises: make mutants N=100000 (about an hour of two cores)
+# logs that are mutated in every way, against all promises: make mutants N=100000
 mutants: $(VENV)/.ready
 	MUTANTS_N=$(N) $(BIN)/python -m pytest tests/fuzz/test_mutants.py -n auto
 
@@ -50,7 +50,7 @@ fuzz: .venv-fuzz/.ready
 	.venv-fuzz/bin/python -m pip install -q --disable-pip-version-check -e '.[fuzz]'
 	@touch $@
 
-# every step of every write of every command fails once, in every way (ten minutes; a normal run takes a few of each)
+# every step of every write of every command fails once, in every way; a normal run takes a few of each
 faults: $(VENV)/.ready
 	FAULTS=all $(BIN)/python -m pytest tests/faults -n auto
 
@@ -111,7 +111,7 @@ audit: .venv-tools/.ready .venv-newest/.ready
 	.venv-tools/bin/pip-audit --strict --no-deps --disable-pip -r .venv-newest/frozen.txt
 
 # small changes to the rooms that decide, and which of them no test notices; what was tried stays tried until its code
-# changes. Some two hours of a core in all: make mutation MUTATION='postmortem.remedies.plan*'
+# changes. A night's work in all: make mutation MUTATION='postmortem.remedies.plan*'
 mutation: .venv-mutation/.ready
 	.venv-mutation/bin/mutmut run --max-children 2 $(if $(MUTATION),'$(MUTATION)')
 	.venv-mutation/bin/python scripts/survivors.py

@@ -17,8 +17,6 @@ from postmortem.scan import Lexicon
 from postmortem.scan.segments import BULK_FROM
 
 Value = TypeVar("Value")
-MAX_BROKEN = 5
-"""Patterns that one log may break before it is given up."""
 
 
 def sources(opened: Intake, told: Callable[[int], None] | None = None) -> list[pipeline.Source]:

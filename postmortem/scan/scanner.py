@@ -196,9 +196,9 @@ class Scanner:
         self._text(Text(draw[0].strip(), draw[5], draw[6], 0), frozenset(self._lexicon.echoes))
 
     def _text(self, piece: Text, entries: frozenset[Compiled] | None, *, opens: bool = False) -> None:
-        text = strip_escapes(piece.raw.decode("utf-8", "replace"))
-        if not self._dump.open:  # a config is data: there nothing is left out
-            text = seen(text)
+        text = piece.raw.decode("utf-8", "replace")
+        inside = self._dump.open
+        text = strip_escapes(text) if inside else seen(text)  # a config is data: there nothing is left out
         stamp = stamp_of(text, self._lexicon) if entries is not None else None
         place = Place(piece.line, piece.offset, self._source, stamp, piece.end)
         if self._dump.offer(text, place, opens=opens):
@@ -213,7 +213,7 @@ class Scanner:
                     self._tracebacks.latest.code(CODE_INDENT + row.code)
                 self._see_trainers(text, place, entries)
                 return
-        text = seen(text)
+        text = seen(text) if inside else text
         traceback = self._tracebacks.of(text)
         if traceback.want_code and text.strip():
             self._tracebacks.expect_code(False)

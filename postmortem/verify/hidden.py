@@ -29,11 +29,6 @@ def labels_in(source: object) -> list[str]:
     return list(dict.fromkeys(one[0] for one in found))[:MAX_NAMES]
 
 
-def kind_of(label: str) -> str:
-    """`user` of `<user-1>`."""
-    return label[1:].rpartition("-")[0]
-
-
 def names(texts: Iterable[tuple[str, str]], labels: Collection[str]) -> dict[str, str]:
     """What each of `labels` stands for, by texts as they were sent and as they are here: a label of ours, or a name."""
     found: dict[str, str] = {}

@@ -22,6 +22,20 @@ SIZES = (
 )
 
 
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that are asked for what they say."""
+    asked: list[str] = []
+    once = Recogniser.__call__
+
+    def counting(self: Recogniser, text: str, *rest: object) -> object:
+        asked.append(text)
+        return once(self, text, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Recogniser, "__call__", counting)
+    return asked
+
+
 def test_the_end_of_a_flooded_run_is_kept(run: Analyse) -> None:
     retries = "".join(
         f"torch.OutOfMemoryError: {SIZES.format(number % 900 + 10)}\n" for number in range(MAX_ALIKE + 500)
@@ -157,16 +171,8 @@ def test_a_flood_of_one_process_while_another_one_fails(lexicon: Lexicon) -> Non
     assert any(isinstance(item, Traceback) and item.exception is not None for item in read.items)
 
 
-def test_a_flood_is_passed_over(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_is_passed_over(lexicon: Lexicon, read: list[str]) -> None:
     """A million lines alike are not read one by one."""
-    read: list[str] = []
-    once = Recogniser.__call__
-
-    def counting(self: Recogniser, text: str, *rest: object) -> object:
-        read.append(text)
-        return once(self, text, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Recogniser, "__call__", counting)
     count = 100_000
     log = "".join(f"Error: {number:06}\n" for number in range(count)).encode()
     found = scan([log], lexicon)
@@ -193,15 +199,7 @@ def test_frames_beyond_those_that_are_kept(lexicon: Lexicon) -> None:
     assert traceback.exception is event
 
 
-def test_frames_beyond_those_that_are_kept_are_not_read(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-    once = Recogniser.__call__
-
-    def counting(self: Recogniser, text: str, *rest: object) -> object:
-        read.append(text)
-        return once(self, text, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Recogniser, "__call__", counting)
+def test_frames_beyond_those_that_are_kept_are_not_read(lexicon: Lexicon, read: list[str]) -> None:
     frames = "".join(f'  File "/opt/x.py", line {number}, in f\n    f({number})\n' for number in range(5 * MAX_FRAMES))
     scan([f"Traceback (most recent call last):\n{frames}".encode()], lexicon)
     assert len(read) <= MAX_FRAMES + 2

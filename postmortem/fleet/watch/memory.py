@@ -81,11 +81,6 @@ class Memory:
             self._runs[_key(path)] = now
             self._dirty = True
 
-    def forget(self, path: str) -> None:
-        """The run is no longer there."""
-        if self._runs.pop(_key(path), None) is not None:
-            self._dirty = True
-
     def prune(self, live: Collection[str]) -> None:
         """Forget runs that are gone for good: only once they are many, for a volume may be away for a while."""
         if len(self._runs) > 2 * len(live) + SPARE:
