@@ -27,7 +27,7 @@ from postmortem.model import (
     Suggestion,
 )
 from postmortem.scan import Lexicon, scan
-from postmortem.scan.segments import BULK_FROM
+from postmortem.scan.segments import BULK_FROM, Cutting, in_place
 from postmortem.text import LogText
 from postmortem.timeline import build, confirm, kept
 from postmortem.vram import Card, Forecast, Ledger, Refusal, ledger
@@ -59,6 +59,14 @@ class Source(msgspec.Struct, frozen=True):
     encoding: str
     chunks: Iterable[bytes]
     repairs: tuple[str, ...] = ()
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How logs are read, which changes the time that it takes and nothing else: `bulk_from` and `cutting` as `scan`
+    takes them."""
+
+    bulk_from: int = BULK_FROM
+    cutting: Cutting = in_place
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -127,13 +135,14 @@ def analyse(
     datasets: Sequence[DatasetSizes] = (),
     faults: Sequence[Fault] = (),
     notices: Sequence[Notice] = (),
+    pace: Pace = Pace(),
 ) -> Analysis:
     """Analyse a run. `logs` come oldest first; the rest as in `Beside`.
 
     Raises NothingRecognised when no log holds a single known line, NoSuchAttempt for a number out of range.
     """
     beside = Beside(skipped_steps, gpu_mib, folder, database, versions, datasets, tuple(faults), tuple(notices))
-    scans, attempts = _read(logs, lexicon, skipped_steps)
+    scans, attempts = _read(logs, lexicon, skipped_steps, pace)
     if attempt is not None and not 1 <= attempt <= len(attempts):
         raise NoSuchAttempt(len(attempts))
     chosen = attempts[attempt - 1] if attempt is not None else choose(attempts)
@@ -147,13 +156,14 @@ def analyse_each(
     configs: Sequence[ConfigText],
     lexicon: Lexicon,
     beside: Beside = Beside(),
+    pace: Pace = Pace(),
 ) -> tuple[Analysis, ...]:
     """An analysis of each attempt in the input, oldest first (the newest `MAX_ATTEMPTS`).
 
     The files beside the logs may have been edited between attempts, so they speak for the newest one only; an
     earlier attempt has the config that its own log holds, or none. Raises NothingRecognised.
     """
-    scans, attempts = _read(logs, lexicon, beside.skipped_steps)
+    scans, attempts = _read(logs, lexicon, beside.skipped_steps, pace)
     beside = _told_of_the_rest(beside, attempts)
     return tuple(
         _one(source, logs, scans, attempts, one, configs if one is attempts[-1] else (), lexicon, beside)
@@ -167,14 +177,13 @@ def analyse_run(
     configs: Sequence[ConfigText],
     lexicon: Lexicon,
     beside: Beside = Beside(),
-    *,
-    bulk_from: int = BULK_FROM,
+    pace: Pace = Pace(),
 ) -> tuple[Analysis, tuple[Analysis, ...]]:
     """The analysis that `analyse` gives, and those that `analyse_each` gives of the same job where it had several
-    attempts; each log is read once. Of the history the UI's database says nothing. `bulk_from` as `scan` takes it.
-    Raises NothingRecognised.
+    attempts; each log is read once. Of the history the UI's database says nothing. Raises
+    NothingRecognised.
     """
-    scans, attempts = _read(logs, lexicon, beside.skipped_steps, bulk_from)
+    scans, attempts = _read(logs, lexicon, beside.skipped_steps, pace)
     chosen = choose(attempts)
     found = _one(source, logs, scans, attempts, chosen, configs, lexicon, beside)
     if len(attempts) == 1:
@@ -198,10 +207,10 @@ def _told_of_the_rest(beside: Beside, attempts: Sequence[Attempt]) -> Beside:
 
 
 def _read(
-    logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None, bulk_from: int = BULK_FROM
+    logs: Sequence[Source], lexicon: Lexicon, skipped_steps: Sequence[int] | None, pace: Pace
 ) -> tuple[list[ScanResult], tuple[Attempt, ...]]:
     lexicon.broken.clear()
-    scans = [scan(log.chunks, lexicon, log.name, bulk_from=bulk_from) for log in logs]
+    scans = [scan(log.chunks, lexicon, log.name, bulk_from=pace.bulk_from, cutting=pace.cutting) for log in logs]
     attempts = build(scans, lexicon)
     if not attempts:
         raise NothingRecognised

@@ -14,7 +14,6 @@ from postmortem.jobconfig import ConfigText
 from postmortem.knowledge.load import history
 from postmortem.model import DatasetSizes, JobDatabase, Notice
 from postmortem.scan import Lexicon
-from postmortem.scan.segments import BULK_FROM
 
 Value = TypeVar("Value")
 
@@ -36,6 +35,7 @@ def analysis_of(
     loss_log: bool = True,
     folder: bool = True,
     told: Callable[[int], None] | None = None,
+    pace: pipeline.Pace = pipeline.Pace(),
 ) -> pipeline.Analysis:
     """The analysis of the attempt that counts, or of the one asked for. Raises as `pipeline.analyse`, and OSError.
 
@@ -56,16 +56,17 @@ def analysis_of(
         datasets=datasets,
         faults=beside.faults,
         notices=beside.notices,
+        pace=pace,
     )
 
 
 def run_of(
-    opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None, *, bulk_from: int = BULK_FROM
+    opened: Intake, lexicon: Lexicon, database: JobDatabase | None = None, pace: pipeline.Pace = pipeline.Pace()
 ) -> tuple[pipeline.Analysis, tuple[pipeline.Analysis, ...]]:
     """The analysis of the attempt that counts, and of all attempts of its job where there are several; the logs are
-    read once. `bulk_from` as `scan` takes it. Raises as `pipeline.analyse_run`, and OSError."""
+    read once. Raises as `pipeline.analyse_run`, and OSError."""
     beside = _beside(opened, database)
-    return pipeline.analyse_run(opened.source, sources(opened), opened.configs, lexicon, beside, bulk_from=bulk_from)
+    return pipeline.analyse_run(opened.source, sources(opened), opened.configs, lexicon, beside, pace)
 
 
 def analyses_of(
@@ -74,6 +75,7 @@ def analyses_of(
     *,
     config: ConfigText | None = None,
     told: Callable[[int], None] | None = None,
+    pace: pipeline.Pace = pipeline.Pace(),
 ) -> tuple[pipeline.Analysis, ...]:
     """An analysis of every attempt; `told` as in `sources`. Raises as `pipeline.analyse_each`, and OSError."""
     configs = [*([config] if config is not None else []), *opened.configs]
@@ -81,7 +83,7 @@ def analyses_of(
     database = faults.guard("database", opened.database, lambda: None)
     beside = _beside(opened, database)
     beside = msgspec.structs.replace(beside, faults=(*faults.found, *beside.faults))
-    return pipeline.analyse_each(opened.source, sources(opened, told), configs, lexicon, beside)
+    return pipeline.analyse_each(opened.source, sources(opened, told), configs, lexicon, beside, pace)
 
 
 def _beside(

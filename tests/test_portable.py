@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+from postmortem import processes
 from postmortem.cli import output
 from postmortem.cli.errors import Failure
-from postmortem.fleet import pool
 from postmortem.fleet.watch import hook
 from postmortem.fleet.watch.memory import Memory
 from postmortem.intake.archives import unpack
@@ -175,9 +175,9 @@ def test_without_locks_a_watcher_is_taken_to_be_alone(tmp_path: Path, monkeypatc
 def test_workers_are_counted_where_the_system_binds_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    assert pool.cores() == 6
+    assert processes.cores() == 6
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert pool.cores() == 1
+    assert processes.cores() == 1
 
 
 def test_a_command_that_hangs_is_ended_where_there_are_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:

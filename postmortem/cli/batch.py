@@ -184,8 +184,9 @@ def _done(
     use_cache: bool,
 ) -> tuple[list[Done], bool]:
     """What is done of the runs, and whether that is all of them. Raises Failure."""
+    from postmortem import processes
     from postmortem.cli.progress import bar
-    from postmortem.fleet import cache, pool
+    from postmortem.fleet import cache
     from postmortem.fleet.find import Passed, find
     from postmortem.fleet.run import done_of
     from postmortem.intake import IntakeError
@@ -211,7 +212,7 @@ def _done(
         progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
-            found = done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine)
+            found = done_of(targets, Lexicon(base), store, workers or processes.cores(), pack, step, engine)
             with closing(found):
                 done.extend(found)
         except KeyboardInterrupt:

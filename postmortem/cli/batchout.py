@@ -128,8 +128,9 @@ def _groups(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None
 
 def _page(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None:
     """The page, and beside it the folder of the failed runs' reports."""
+    from postmortem import processes
     from postmortem.cli.progress import bar
-    from postmortem.fleet import page, pool, reports, table
+    from postmortem.fleet import page, reports, table
     from postmortem.fleet.page.private import private
     from postmortem.report.texts import Texts
     from postmortem.scan import Lexicon
@@ -143,7 +144,7 @@ def _page(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None:
         with bar(len(asked)) as progress:
             step = progress.step if progress else None
             names = reports.write_all(
-                list(asked.values()), Lexicon(base), wanted.workers or pool.cores(), wanted.pack, step
+                list(asked.values()), Lexicon(base), wanted.workers or processes.cores(), wanted.pack, step
             )
     except OSError as error:
         raise Failure(f"{printable(str(folder))}: cannot write: {(error.strerror or 'error').lower()}") from None

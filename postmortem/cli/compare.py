@@ -133,6 +133,7 @@ def _matching(every: tuple[Analysis, ...]) -> Analysis:
 
 def _read(path: str, config: Path | None, lexicon: Lexicon, targets: Sequence[guard.Target]) -> tuple[Analysis, ...]:
     from postmortem import pipeline
+    from postmortem.ahead import ahead
     from postmortem.intake.sources import printable_name
     from postmortem.reading import analyses_of
 
@@ -142,7 +143,7 @@ def _read(path: str, config: Path | None, lexicon: Lexicon, targets: Sequence[gu
     shown = printable_name(path)
     try:
         with progress.reading(opened.logs) as told:
-            return analyses_of(opened, lexicon, config=named, told=told)
+            return analyses_of(opened, lexicon, config=named, told=told, pace=pipeline.Pace(cutting=ahead))
     except pipeline.NothingRecognised:
         raise inputs.nothing_recognised(shown) from None
     except OSError as error:

@@ -75,6 +75,7 @@ def analysed(
     long log, unless `quiet`.
     """
     from postmortem import pipeline
+    from postmortem.ahead import ahead
     from postmortem.intake.sources import printable_name
     from postmortem.reading import analysis_of
     from postmortem.scan import Lexicon
@@ -93,6 +94,7 @@ def analysed(
                 loss_log=loss_log,
                 folder=folder,
                 told=told,
+                pace=pipeline.Pace(cutting=ahead),
             )
     except pipeline.NothingRecognised:
         raise nothing_recognised(shown) from None

@@ -26,6 +26,7 @@ from postmortem.files import sweep_folders
 from postmortem.fleet.find import Target
 from postmortem.fleet.work import Done, failed, work_all
 from postmortem.knowledge.load import load
+from postmortem.processes import undisturbed
 from postmortem.scan import Lexicon
 
 SHARE = 16
@@ -45,14 +46,6 @@ _lexicon: Lexicon | None = None
 _busy = False
 _orphaned: Path | None = None
 """In a worker: the room that it has to take away itself."""
-
-
-def cores() -> int:
-    """Workers that this process may keep busy."""
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:  # not on every system
-        return max(1, os.cpu_count() or 1)
 
 
 def run_all(targets: Iterable[Target], lexicon: Lexicon, workers: int, pack: Path | None = None) -> Iterator[Done]:
@@ -198,19 +191,6 @@ def _shares(targets: Iterable[Target]) -> Iterator[list[Target]]:
             share, size = [], 0
     if share:
         yield share
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """While workers are started Ctrl-C waits: it is the parent's to answer, also before `begin` says so to them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def begin(pack: Path | None, room: Path | None = None) -> None:

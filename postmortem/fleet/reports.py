@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from postmortem import processes
 from postmortem.files import sweep, write_whole
 from postmortem.fleet import pool
 from postmortem.fleet.row import Row
@@ -92,7 +93,7 @@ def _written(asked: Sequence[Wanted], lexicon: Lexicon, workers: int, pack: Path
         return
     done = 0
     with suppress(BrokenProcessPool), pool.started(workers, pack) as executor:
-        with pool.undisturbed():
+        with processes.undisturbed():
             found = executor.map(partial(pool.ending, _in_worker), asked, chunksize=SHARE)
         for name in found:
             done += 1

@@ -204,7 +204,7 @@ def content_key(target: Target, opened: Intake) -> str:
 
 def _row(target: Target, opened: Intake, lexicon: Lexicon) -> Row:
     database = _database(opened)
-    analysis, history = run_of(opened, lexicon, database, bulk_from=BULK_FROM)
+    analysis, history = run_of(opened, lexicon, database, pipeline.Pace(BULK_FROM))
     if fault := analysis.failed(VERDICT):
         return failed(target, "error", f"internal error ({fault.error}, fault {fault.code}); please report it")
     return row_of(target.name, shown(target.path), analysis, lexicon.knowledge, history)

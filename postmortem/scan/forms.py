@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,19 +27,30 @@ _BLOCK = re.compile(rb"\xe2\x96[\x80-\x8f]")
 """A block of the meter, of which the last grows by eighths."""
 
 
+class Parts(msgspec.Struct, frozen=True):
+    """Where in a row the parts of its draw stand; `stamped` says whether its description changes with the time."""
+
+    width: int
+    stamped: bool
+    name: tuple[int, int]
+    n: tuple[int, int]
+    total: tuple[int, int]
+    elapsed: tuple[int, int]
+    postfix: tuple[int, int]
+
+
 class Form:
     """What the rows of a table have in common: which columns hold what, and which bytes may differ, how far."""
 
     def __init__(self, row: bytes, head: int, stamped: int, spans: Sequence[tuple[int, int]]) -> None:
         self.width = len(row)
-        self.name = (0, head)
-        self.stamped = stamped > 0
-        self.n, self.total, self.elapsed, self.postfix, *free = spans
+        n, total, elapsed, postfix, *free = spans
+        self.parts = Parts(self.width, stamped > 0, (0, head), n, total, elapsed, postfix)
         base, span = bytearray(row.translate(_BASE)), bytearray(row.translate(_SPAN))
-        for first, last in ((stamped, head), self.total):
+        for first, last in ((stamped, head), total):
             base[first:last] = row[first:last]
             span[first:last] = bytes(last - first)
-        for block in _BLOCK.finditer(row, head, self.n[0]):
+        for block in _BLOCK.finditer(row, head, n[0]):
             base[block.end() - 1], span[block.end() - 1] = 0x80, 0x0F
         for first, last in free:
             base[first:last] = bytes([LOW]) * (last - first)

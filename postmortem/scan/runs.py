@@ -9,11 +9,13 @@ loaded for them only.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from postmortem.scan.forms import Counts, Flags, Form
 from postmortem.scan.segments import Draw
@@ -28,34 +30,46 @@ _DECIMAL = [
     )
 ]
 """Eight digits in a word, the first in its lowest byte, to their number."""
-Places = Callable[[int], tuple[int, int, int]]
-"""(line, offset, end) of a row."""
 
 
 class Even(msgspec.Struct, frozen=True):
-    """The places of rows that are equally wide; `feeds` is 1 for a row a line."""
+    """Where rows that are equally wide start and end in their block."""
 
-    line: int
-    offset: int
-    end: int
+    at: int
     width: int
-    feeds: int
 
-    def __call__(self, row: int) -> tuple[int, int, int]:
-        behind = row * self.width
-        return self.line + row * self.feeds, self.offset + behind, self.end + behind
+    def start(self, row: int) -> int:
+        return self.at + row * self.width
+
+    def end(self, row: int) -> int:
+        return self.at + (row + 1) * self.width
 
 
 class Uneven(msgspec.Struct, frozen=True):
-    """The places of rows that are not."""
+    """Where rows that are not start and end."""
+
+    starts: Counts
+    ends: Counts
+
+    def start(self, row: int) -> int:
+        return int(self.starts[row])
+
+    def end(self, row: int) -> int:
+        return int(self.ends[row])
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where in the log rows stand, from that in their block.
+
+    `line` is that of the first, `feeds` 1 for a row a line, `base` the block's first byte, `returned` 1 where a row
+    starts with a carriage return, `behind` what stands in a row behind its bar.
+    """
 
     line: int
-    offsets: Counts
-    ends: Counts
     feeds: int
-
-    def __call__(self, row: int) -> tuple[int, int, int]:
-        return self.line + row * self.feeds, int(self.offsets[row]), int(self.ends[row])
+    base: int
+    returned: int
+    behind: int
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -67,49 +81,84 @@ class Told(msgspec.Struct, frozen=True):
     twin: bool
 
 
-class Run:
-    """Rows of a form, from 0, at `at` in a buffer; the row before them is the draw that was read as their form.
+class Table(msgspec.Struct, frozen=True):
+    """Rows as equally wide columns of bytes: that of row 0 starts at `at`, and a row stands before it."""
 
-    `stop` is where in the log's block they end.
+    buffer: bytes
+    at: int
+    width: int
+
+    def column(self, first: int, last: int, rows: int, kind: str | None = None) -> npt.NDArray[Any]:
+        """A part of each row, of the one before the first too, as text or as numpy's `kind`."""
+        start = self.at - self.width + first
+        part: npt.NDArray[Any] = np.ndarray((rows + 1,), kind or f"S{last - first}", self.buffer, start, (self.width,))
+        return part
+
+
+class Run:
+    """Rows of a form, from 0, that stand in a block; the row before them is the draw that was read as their form.
+
+    `table` has the same rows, `stop` is where in the block they end. What a run says needs the table only until it was
+    `read`; it may then go to another process without it and without its block, and be given this there (`block`).
     """
 
-    def __init__(self, buffer: bytes, at: int, rows: int, form: Form, places: Even | Uneven, stop: int) -> None:
+    def __init__(
+        self, block: bytes, rows: int, form: Form, table: Table, where: Even | Uneven, places: Places, stop: int
+    ) -> None:
         self.rows = rows
         self.stop = stop
-        self.place: Places = places
         self.feeds = places.feeds
-        self._block, self._at, self._form = buffer, at, form
-        self._name = self.name(0)
+        self.block = block
+        self._parts = form.parts
+        self._table: Table | None = table
+        self._where, self._places = where, places
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.read().__dict__, "block": b"", "_table": None}
+
+    def read(self) -> Run:
+        """Itself, with all read that only its table tells."""
+        self._counts, self._postfixes, self._clocks  # noqa: B018
+        return self
 
     def draw(self, row: int) -> Draw:
         """One of the draws, as the cutter gives it."""
-        form = self._form
-        n, total = self._part(row, form.n), self._part(row, form.total)
+        n, total = self._part(row, self._parts.n), self._part(row, self._parts.total)
         return (self.name(row), n, total, self.elapsed(row), self.postfix(row), *self.place(row))
+
+    def place(self, row: int) -> tuple[int, int, int]:
+        """(line, offset, end) of a row's bar."""
+        there = self._places
+        line = there.line + row * there.feeds
+        start, end = self._where.start(row) + there.returned, self._where.end(row) - there.behind
+        return line, there.base + start, there.base + end
 
     def name(self, row: int) -> bytes:
         """The description in a row."""
-        return self._part(row, self._form.name)
+        return self._part(row, self._parts.name)
 
     def elapsed(self, row: int) -> bytes:
         """The bar's clock in a row."""
-        return self._part(row, self._form.elapsed)
+        return self._part(row, self._parts.elapsed)
 
     def postfix(self, row: int) -> bytes:
         """The postfix in a row."""
-        return self._part(row, self._form.postfix)
+        first, last = self._parts.postfix
+        end = self._where.end(row) - self._parts.width
+        return self.block[end + first : end + last]
 
     def columns(self, rows: range | Counts) -> tuple[list[int], list[bytes], list[int], list[bytes]]:
         """Counts, elapsed, lines and descriptions of several rows, a list for each."""
-        form, block = self._form, self._block
-        first, last = form.elapsed
+        block, line, feeds = self.block, self._places.line, self._places.feeds
+        first, last = self._parts.elapsed
         indices = list(rows) if isinstance(rows, range) else rows.tolist()
-        starts = [self._at + index * form.width for index in indices]
+        starts = [self._where.start(index) for index in indices]
+        name = self.name(0)
         return (
             self._counts[np.asarray(rows, np.int64) + 1].tolist(),
             [block[start + first : start + last] for start in starts],
-            [self.place(index)[0] for index in indices],
-            [self.name(index) for index in indices] if form.stamped else [self._name] * len(indices),
+            [line + index * feeds for index in indices],
+            [self.name(index) for index in indices] if self._parts.stamped else [name] * len(indices),
         )
 
     def count(self, row: int) -> int:
@@ -129,10 +178,10 @@ class Run:
         """
         part = slice(first + 1, last + 1)
         n, steps = self._counts[part], self._steps[first:last]
-        changed = self._changed(self._form.postfix)[first:last]
+        changed = self._postfixes[first:last]
         rows: range | Counts = range(first, last)
         if twin is not None:
-            same = (steps == 0) & ~changed & ~self._changed(self._form.elapsed)[first:last]
+            same = (steps == 0) & ~changed & ~self._clocks[first:last]
             twins = _second(same, twin)
             twin = bool(twins[-1])
             own = np.flatnonzero(~twins)
@@ -141,24 +190,23 @@ class Run:
         if not len(n):
             return Told(rows, (), proven, bool(twin))
         rises = steps > 0
-        said = self._form.postfix[0] < self._form.postfix[1]
+        said = self._parts.postfix[0] < self._parts.postfix[1]
         proves = changed | ~rises if said else changed
         return Told(rows, *_left(n, steps, rises, proves, proven), bool(twin))
 
     def _part(self, row: int, part: tuple[int, int]) -> bytes:
-        start = self._at + row * self._form.width
-        return self._block[start + part[0] : start + part[1]]
+        start = self._where.start(row)
+        return self.block[start + part[0] : start + part[1]]
 
     @cached_property
     def _counts(self) -> Counts:
         """The counts, with that of the row before the first."""
-        first, last = self._form.n
+        first, last = self._parts.n
+        assert self._table is not None
         if last - first > _WORD or last < _WORD:
-            return np.array([int(self._part(row, self._form.n)) for row in range(-1, self.rows)], np.int64)
+            return np.array([int(count) for count in self._table.column(first, last, self.rows)], np.int64)
         # the digits are the last bytes of a word; two, then four, then eight of them are made one number at a time
-        width = self._form.width
-        column = self._at - width + last - _WORD
-        word = np.ndarray((self.rows + 1,), "<u8", self._block, column, (width,))
+        word = self._table.column(last - _WORD, last, self.rows, "<u8")
         found = word & np.uint64(0x0F0F0F0F0F0F0F0F >> (8 * (first - last + _WORD)) << (8 * (first - last + _WORD)))
         for factor, shift, mask in _DECIMAL:
             found *= factor
@@ -166,6 +214,16 @@ class Run:
             found &= mask
         counts: Counts = found.view(np.int64)
         return counts
+
+    @cached_property
+    def _postfixes(self) -> Flags:
+        """Whether each row's postfix is another than that of the row before it."""
+        return self._changed(self._parts.postfix)
+
+    @cached_property
+    def _clocks(self) -> Flags:
+        """Whether its clock is."""
+        return self._changed(self._parts.elapsed)
 
     @cached_property
     def _falls(self) -> list[int]:
@@ -180,11 +238,10 @@ class Run:
 
     def _changed(self, part: tuple[int, int]) -> Flags:
         """Whether a part differs in a row from the row before it."""
-        first, last = part
-        if first == last:
+        if part[0] == part[1]:
             return np.zeros(self.rows, np.bool_)
-        width = self._form.width
-        text = np.ndarray((self.rows + 1,), f"S{last - first}", self._block, self._at - width + first, (width,))
+        assert self._table is not None
+        text = self._table.column(*part, self.rows)
         changed: Flags = text[1:] != text[:-1]
         return changed
 

@@ -16,7 +16,7 @@ from postmortem.scan.items import Items
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.rest import Rest
-from postmortem.scan.segments import BULK_FROM, MAX_TEXT, Cutter, Draw, Piece, Region, Text
+from postmortem.scan.segments import BULK_FROM, MAX_TEXT, Cutter, Cutting, Draw, Piece, Region, Text, in_place
 from postmortem.scan.traceback import once
 from postmortem.scan.unwrap import look_ahead
 from postmortem.scan.writers import Tracebacks
@@ -32,12 +32,20 @@ _FRAMES = frozenset({"frame", "frame_boxed"})
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 
-def scan(chunks: Iterable[bytes], lexicon: Lexicon, source: str = "", *, bulk_from: int | None = None) -> ScanResult:
+def scan(
+    chunks: Iterable[bytes],
+    lexicon: Lexicon,
+    source: str = "",
+    *,
+    bulk_from: int | None = None,
+    cutting: Cutting = in_place,
+) -> ScanResult:
     """Read one log (UTF-8 bytes, any chunking) and say what it says, in file order.
 
-    From byte `bulk_from` on bars are read together; it changes the time that it takes, and nothing else.
+    From byte `bulk_from` on bars are read together, and `cutting` has the log cut; they change the time that it takes,
+    and nothing else.
     """
-    return Scanner(lexicon, source, BULK_FROM if bulk_from is None else bulk_from).run(chunks)
+    return Scanner(lexicon, source, BULK_FROM if bulk_from is None else bulk_from).run(chunks, cutting)
 
 
 class Scanner:
@@ -65,14 +73,14 @@ class Scanner:
         self._last: Region | None = None
         self._broken = Rest(lexicon, self._recognise, self._items)
 
-    def run(self, chunks: Iterable[bytes]) -> ScanResult:
+    def run(self, chunks: Iterable[bytes], cutting: Cutting = in_place) -> ScanResult:
         """Scan everything and return the result."""
         cutter = self._cutter
         breaks, whole, rest = look_ahead(chunks)
         if breaks is not None:
             self._block(list(cutter.broken(whole, breaks)))
-        for block in _blocks(rest):
-            self._block(cutter.feed(block))
+        for pieces in cutting(cutter, _blocks(rest)):
+            self._block(pieces)
         unfinished = cutter.finish()
         if unfinished and isinstance(unfinished[-1], Region):
             end = unfinished[-1].last()

@@ -9,7 +9,7 @@ where a literal stands in it is it looked at line by line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -112,11 +112,25 @@ A plain tuple: there are millions.
 Piece: TypeAlias = "Region | Draw | Run"
 
 
+class Block(msgspec.Struct, frozen=True):
+    """Whole segments of a log: their bytes, the physical line and the byte that they start at.
+
+    `lost` is how many bytes are missing behind its first segment, which is longer than is ever read. `bulk` says
+    whether its bars are taken together.
+    """
+
+    raw: bytes
+    line: int
+    offset: int
+    lost: int
+    bulk: bool
+
+
 class Cutter:
     """Feeds on chunks of any size and yields the same draws and texts however the input is cut.
 
     `stamped` says how many bytes of a description are a prefix whose digits change with the time; `bulk_from` is the
-    byte from which on bars are taken together.
+    byte from which on bars are taken together. What `take` gives may be `cut` in any order, and by a copy of this.
     """
 
     def __init__(
@@ -144,27 +158,28 @@ class Cutter:
 
     def feed(self, chunk: bytes) -> list[Piece]:
         """The segments that `chunk` completes."""
+        block = self.take(chunk)
+        return self.cut(block) if block is not None else []
+
+    def take(self, chunk: bytes) -> Block | None:
+        """The segments that `chunk` completes, still to be `cut`."""
         self.bytes += len(chunk)
         if not chunk:
-            return []
+            return None
         self._ended_with_newline = chunk.endswith(b"\n")
         # a carriage return belongs to what it introduces: whether a bar was redrawn must not depend on the cut
         returned = chunk.rfind(b"\r")
         end = max(chunk.rfind(b"\n") + 1, returned)
         if end == 0 and not (returned == 0 and self._rest):
             self._keep(chunk)
-            return []
-        block = bytes(self._rest) + chunk[:end] if self._rest else chunk[:end]
-        self._rest = bytearray()
-        pieces = self._cut(block)
+            return None
+        block = self._block(bytes(self._rest) + chunk[:end] if self._rest else chunk[:end])
         self._keep(chunk[end:])
-        return pieces
+        return block
 
     def finish(self) -> list[Piece]:
         """The last segment, which no line feed closed."""
-        block = bytes(self._rest)
-        self._rest = bytearray()
-        return self._cut(block) if block else []
+        return self.cut(self._block(bytes(self._rest))) if self._rest else []
 
     def broken(self, data: bytes, breaks: Breaks) -> Iterator[Piece]:
         """The segments of a whole text that a console broke; lines are those of the text as it is."""
@@ -186,21 +201,28 @@ class Cutter:
         self._lost += max(0, len(piece) - room)
         self._rest += piece[:room]
 
-    def _cut(self, block: bytes) -> list[Piece]:
-        at = 0
+    def _block(self, raw: bytes) -> Block:
+        """What was held back and what completes it; nothing is held any more."""
+        block = Block(raw, self._line, self._offset, self._lost, self.bytes >= self._bulk_from)
+        self._line += raw.count(b"\n")
+        self._offset += self._lost + len(raw)
+        self._lost = 0
+        self._rest = bytearray()
+        return block
+
+    def cut(self, block: Block) -> list[Piece]:
+        """The segments of a block."""
+        at, raw, offset = 0, block.raw, block.offset
         pieces: list[Piece] = []
-        if self._lost:
+        if block.lost:
             # the first segment was longer than is ever read: its tail is gone, and counted in the offsets
-            found = _CUT.search(block, 1)
-            at = found.start() if found else len(block)
+            found = _CUT.search(raw, 1)
+            at = found.start() if found else len(raw)
             counted = self.cut_long + 1
-            pieces += self._pieces(block[:at], 0, self._line, self._offset, bulk=False)
+            pieces += self._pieces(raw[:at], 0, block.line, offset, bulk=False)
             self.cut_long = counted
-            self._offset += self._lost
-            self._lost = 0
-        pieces += self._pieces(block, at, self._line, self._offset, bulk=self.bytes >= self._bulk_from)
-        self._line += block.count(b"\n", at)
-        self._offset += len(block)
+            offset += block.lost
+        pieces += self._pieces(raw, at, block.line, offset, bulk=block.bulk)
         return pieces
 
     def _pieces(self, block: bytes, at: int, line: int, base: int, *, bulk: bool) -> Iterator[Piece]:
@@ -251,6 +273,15 @@ class Cutter:
         raw = block[start:stop]
         if raw and not raw.isspace():
             yield Region(raw, line, base + start)
+
+
+Cutting: TypeAlias = Callable[[Cutter, Iterable[bytes]], Iterator[list[Piece]]]
+"""A way to have a log cut: the segments that each of its chunks completes, all in their order."""
+
+
+def in_place(cutter: Cutter, chunks: Iterable[bytes]) -> Iterator[list[Piece]]:
+    """One chunk after the other, here and now."""
+    return map(cutter.feed, chunks)
 
 
 def _longer(block: bytes, at: int, stop: int) -> int:

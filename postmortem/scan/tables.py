@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from postmortem.scan.forms import ENDS, HIGH, LOW, TABLE, Bytes, Counts, Form, looks
-from postmortem.scan.runs import Even, Run, Uneven
+from postmortem.scan.runs import Even, Places, Run, Table, Uneven
 from postmortem.scan.segments import FEED, RETURN
 
 MIN_ROWS = 12
@@ -38,6 +38,11 @@ class Draws:
         self.lead, self.tail = self.spans[4][0], self.spans[5][1]
         """The columns before and behind what tqdm guesses."""
         self.bar_end = found.end() - start
+
+    def places(self, line: int, feeds: int, offset: int) -> Places:
+        """Those of the rows behind it, for a draw in `line` at byte `offset` of the log."""
+        returned = int(self.row[0] == RETURN)
+        return Places(line + feeds, feeds, offset - returned - self.start, returned, len(self.row) - self.bar_end)
 
 
 class Tables:
@@ -110,9 +115,8 @@ class Tables:
             rows -= 1  # something is glued to it
         if rows < MIN_ROWS:
             return None
-        behind_bar = offset - (row[0] == RETURN) + first.bar_end
-        places = Even(line + feeds, offset + width, behind_bar + width, width, feeds)
-        return Run(block, end, rows, form, places, end + rows * width)
+        places = first.places(line, feeds, offset)
+        return Run(block, rows, form, Table(block, end, width), Even(end, width), places, end + rows * width)
 
     def _uneven(self, first: Draws, behind: int, feeds: int, line: int, offset: int) -> Run | None:
         """Rows of which only the middle, what tqdm guesses, is now wider and now narrower."""
@@ -149,12 +153,9 @@ class Tables:
         rows = sum(map(len, parts))
         if rows < MIN_ROWS:
             return None
-        returned = row[0] == RETURN
-        base = offset - returned
-        begin = np.concatenate(starts) + (base + returned)
-        behind_bar = np.concatenate(stops) + (base - (len(row) - first.bar_end))
-        buffer = together + np.concatenate(parts).tobytes()
-        return Run(buffer, len(together), rows, form, Uneven(line + feeds, begin, behind_bar, feeds), first.start + at)
+        where = Uneven(np.concatenate(starts) + first.start, np.concatenate(stops) + first.start)
+        columns = Table(together + np.concatenate(parts).tobytes(), len(together), len(together))
+        return Run(block, rows, form, columns, where, first.places(line, feeds, offset), first.start + at)
 
     def _form(self, alike: bytes, row: bytes, head: int, spans: Sequence[tuple[int, int]]) -> Form:
         key = (alike, row[:head], row[slice(*spans[1])], *spans)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from postmortem import processes
 from postmortem.fleet import pool
 from postmortem.fleet.cache import Cache
 from postmortem.fleet.find import Target, find
@@ -286,7 +287,7 @@ def test_workers_end_with_a_batch_that_was_killed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals of POSIX")
 def test_ctrl_c_waits_while_workers_are_started() -> None:
-    with pytest.raises(KeyboardInterrupt), pool.undisturbed():
+    with pytest.raises(KeyboardInterrupt), processes.undisturbed():
         signal.raise_signal(signal.SIGINT)
         started = True
     assert started
