@@ -21,8 +21,8 @@ from postmortem.scan.segments import MAX_READ, Block, Cutter, Piece, Region
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    Place = tuple[int, int, int, int, bool]
-    """Where a block lies in the common memory, its bytes, and its line, offset and bulk."""
+    Place = tuple[int, int, int | None, int, bool]
+    """Where a block lies in the common memory, how long it is, and its line, offset and bulk."""
 
 FROM = 8 << 20
 """Bytes of a log before which a second process is not worth its start."""
@@ -34,7 +34,7 @@ ROOM = (2 << 20) + MAX_READ
 
 def ahead(cutter: Cutter, chunks: Iterable[bytes]) -> Iterator[list[Piece]]:
     """The pieces that each of the chunks completes, as `in_place` gives them."""
-    waiting: deque[tuple[Block, list[Piece] | None]] = deque()
+    waiting: deque[Block] = deque()
     second: Second | None = None
     tried = False
     try:
@@ -44,25 +44,25 @@ def ahead(cutter: Cutter, chunks: Iterable[bytes]) -> Iterator[list[Piece]]:
                 continue
             if not tried and block.offset >= FROM:
                 tried, second = True, start(cutter)
-            if second is None:
+            if second is None or block.lost or len(block.raw) > ROOM:
+                while waiting:
+                    yield _first(waiting, second, cutter)
                 yield cutter.cut(block)
                 continue
-            sent = not block.lost and len(block.raw) <= ROOM and second.send(block)
-            waiting.append((block, None if sent else cutter.cut(block)))
-            if len(waiting) >= DEPTH:
+            second.send(block, None if waiting else cutter.line)
+            waiting.append(block)
+            if len(waiting) == DEPTH:
                 yield _first(waiting, second, cutter)
         while waiting:
-            assert second is not None
             yield _first(waiting, second, cutter)
     finally:
         if second is not None:
             second.close()
 
 
-def _first(waiting: deque[tuple[Block, list[Piece] | None]], second: Second, cutter: Cutter) -> list[Piece]:
-    block, pieces = waiting.popleft()
-    if pieces is None:
-        pieces = second.receive(block, cutter)
+def _first(waiting: deque[Block], second: Second | None, cutter: Cutter) -> list[Piece]:
+    block = waiting.popleft()
+    pieces = second.receive(block, cutter) if second is not None else None
     return cutter.cut(block) if pieces is None else pieces
 
 
@@ -101,28 +101,28 @@ class Second:
         finally:
             there.close()
 
-    def send(self, block: Block) -> bool:
-        """Have a block cut; False if it cannot be."""
+    def send(self, block: Block, line: int | None) -> None:
+        """Have a block cut that starts in `line`, or behind the one before it."""
         if not self._lives:
-            return False
+            return
         at = self._slot * ROOM
         self._slot = (self._slot + 1) % DEPTH
         self._memory[at : at + len(block.raw)] = block.raw
         try:
-            self._pipe.send((at, len(block.raw), block.line, block.offset, block.bulk))
+            self._pipe.send((at, len(block.raw), line, block.offset, block.bulk))
         except OSError:
             self._lives = False
-        return self._lives
 
     def receive(self, block: Block, cutter: Cutter) -> list[Piece] | None:
         """The pieces of the block that was sent first of those not yet received; None if they do not come."""
         if not self._lives:
             return None
         try:
-            pieces, cut_long = self._pipe.recv()
+            pieces, line, cut_long = self._pipe.recv()
         except (OSError, EOFError):
             self._lives = False
             return None
+        cutter.line = line
         cutter.cut_long += cut_long
         for piece in pieces:
             if not isinstance(piece, tuple | Region):
@@ -149,7 +149,8 @@ def _serve(cutter: Cutter, memory: mmap.mmap, parents: Connection, pipe: Connect
             place: Place = pipe.recv()
             at, size, line, offset, bulk = place
             before = cutter.cut_long
-            pieces = cutter.cut(Block(memory[at : at + size], line, offset, 0, bulk))
-            pipe.send((pieces, cutter.cut_long - before))
+            cutter.line = cutter.line if line is None else line
+            pieces = cutter.cut(Block(memory[at : at + size], offset, 0, bulk))
+            pipe.send((pieces, cutter.line, cutter.cut_long - before))
     finally:
         os._exit(0)  # nothing of what the first process has begun is this one's to end

@@ -113,14 +113,13 @@ Piece: TypeAlias = "Region | Draw | Run"
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Whole segments of a log: their bytes, the physical line and the byte that they start at.
+    """Whole segments of a log: their bytes, and the byte that they start at.
 
     `lost` is how many bytes are missing behind its first segment, which is longer than is ever read. `bulk` says
     whether its bars are taken together.
     """
 
     raw: bytes
-    line: int
     offset: int
     lost: int
     bulk: bool
@@ -130,7 +129,7 @@ class Cutter:
     """Feeds on chunks of any size and yields the same draws and texts however the input is cut.
 
     `stamped` says how many bytes of a description are a prefix whose digits change with the time; `bulk_from` is the
-    byte from which on bars are taken together. What `take` gives may be `cut` in any order, and by a copy of this.
+    byte from which on bars are taken together. `line` and `cut_long` go with what was `cut`, the rest with what came in.
     """
 
     def __init__(
@@ -144,7 +143,8 @@ class Cutter:
         self._bulk_from = bulk_from
         self._tables: Tables | None = None
         self._rest = bytearray()
-        self._line = 1
+        self.line = 1
+        """The physical line that the next block starts in."""
         self._offset = 0
         self._lost = 0
         self.bytes = 0
@@ -154,7 +154,7 @@ class Cutter:
     @property
     def lines(self) -> int:
         """Physical lines so far; a last line without a line feed counts."""
-        return self._line - (1 if self._ended_with_newline else 0)
+        return self.line - (1 if self._ended_with_newline else 0)
 
     def feed(self, chunk: bytes) -> list[Piece]:
         """The segments that `chunk` completes."""
@@ -162,7 +162,7 @@ class Cutter:
         return self.cut(block) if block is not None else []
 
     def take(self, chunk: bytes) -> Block | None:
-        """The segments that `chunk` completes, still to be `cut`."""
+        """The segments that `chunk` completes, still to be `cut`: in order, here or by a copy of this."""
         self.bytes += len(chunk)
         if not chunk:
             return None
@@ -184,7 +184,7 @@ class Cutter:
     def broken(self, data: bytes, breaks: Breaks) -> Iterator[Piece]:
         """The segments of a whole text that a console broke; lines are those of the text as it is."""
         self.bytes += len(data)
-        self._line += data.count(b"\n")
+        self.line += data.count(b"\n")
         self._ended_with_newline = data.endswith(b"\n")
         for logical in logical_lines(data, breaks):
             for piece in self._pieces(logical.joined, 0, logical.line, 0, bulk=False):
@@ -203,8 +203,7 @@ class Cutter:
 
     def _block(self, raw: bytes) -> Block:
         """What was held back and what completes it; nothing is held any more."""
-        block = Block(raw, self._line, self._offset, self._lost, self.bytes >= self._bulk_from)
-        self._line += raw.count(b"\n")
+        block = Block(raw, self._offset, self._lost, self.bytes >= self._bulk_from)
         self._offset += self._lost + len(raw)
         self._lost = 0
         self._rest = bytearray()
@@ -219,14 +218,17 @@ class Cutter:
             found = _CUT.search(raw, 1)
             at = found.start() if found else len(raw)
             counted = self.cut_long + 1
-            pieces += self._pieces(raw[:at], 0, block.line, offset, bulk=False)
+            pieces += self._pieces(raw[:at], 0, self.line, offset, bulk=False)
             self.cut_long = counted
             offset += block.lost
-        pieces += self._pieces(raw, at, block.line, offset, bulk=block.bulk)
+        pieces += self._pieces(raw, at, self.line, offset, bulk=block.bulk)
         return pieces
 
     def _pieces(self, block: bytes, at: int, line: int, base: int, *, bulk: bool) -> Iterator[Piece]:
-        """The bars and texts from byte `at` of `block` on; the block is byte `base` of the whole, `at` is in `line`."""
+        """The bars and texts from byte `at` of `block` on; the block is byte `base` of the whole, `at` is in `line`.
+
+        In the end `self.line` is the line behind it: all but the text was counted on the way.
+        """
         text = at
         while (percent := block.find(b"%", at)) != -1:
             start = max(block.rfind(b"\n", at, percent), block.rfind(b"\r", at, percent)) + 1 or at
@@ -258,6 +260,7 @@ class Cutter:
                 at = last
             at = stop
         yield from self._region(block, text, len(block), line, base)
+        self.line = line + block.count(b"\n", text)
 
     def _after(self, *row: Any) -> Run | None:
         """The draws behind one that differ from it in their digits only, where they are many; see `Tables.after`."""
