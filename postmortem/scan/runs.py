@@ -46,16 +46,15 @@ class Even(msgspec.Struct, frozen=True):
 
 
 class Uneven(msgspec.Struct, frozen=True):
-    """Where rows that are not start and end."""
+    """Where rows that are not start, and where the last one ends."""
 
-    starts: Counts
-    ends: Counts
+    cuts: npt.NDArray[np.int32]
 
     def start(self, row: int) -> int:
-        return int(self.starts[row])
+        return int(self.cuts[row])
 
     def end(self, row: int) -> int:
-        return int(self.ends[row])
+        return int(self.cuts[row + 1])
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -118,7 +117,7 @@ class Run:
 
     def read(self) -> Run:
         """Itself, with all read that only its table tells."""
-        self._counts, self._postfixes, self._clocks  # noqa: B018
+        self._counts, self._postfixes, self._clocks, self._falls, self._plain  # noqa: B018
         return self
 
     def draw(self, row: int) -> Draw:
@@ -176,6 +175,10 @@ class Run:
         `proven` is the last count known to be finished. Where the log has its draws twice, `twin` is whether the row
         before was the second of a pair; else it is None.
         """
+        before = self.count(first - 1)
+        if twin is None and self._plain is not None and (proven >= before or self.count(first) == before):
+            newest = self.count(self._plain) if self._plain >= first else proven
+            return Told(range(first, last), (), max(proven, newest), False)
         part = slice(first + 1, last + 1)
         n, steps = self._counts[part], self._steps[first:last]
         changed = self._postfixes[first:last]
@@ -189,10 +192,23 @@ class Run:
             rows = own + first
         if not len(n):
             return Told(rows, (), proven, bool(twin))
+        return Told(rows, *_left(n, steps, *self._proves(steps, changed), proven), bool(twin))
+
+    def _proves(self, steps: Counts, changed: Flags) -> tuple[Flags, Flags]:
+        """Which rows count on, and which say that what they count is finished."""
         rises = steps > 0
         said = self._parts.postfix[0] < self._parts.postfix[1]
-        proves = changed | ~rises if said else changed
-        return Told(rows, *_left(n, steps, rises, proves, proven), bool(twin))
+        return rises, changed | ~rises if said else changed
+
+    @cached_property
+    def _plain(self) -> int | None:
+        """Where each count is proven by the row before the next, as it mostly is, the last row that proves one (-1:
+        none does); else None."""
+        rises, proves = self._proves(self._steps, self._postfixes)
+        if self._falls or self._steps.max() > 1 or not (proves[:-1] | ~rises[1:]).all():
+            return None
+        last = self.rows - 1 - int(proves[::-1].argmax())
+        return last if proves[last] else -1
 
     def _part(self, row: int, part: tuple[int, int]) -> bytes:
         start = self._where.start(row)
@@ -271,11 +287,6 @@ def _left(n: Counts, steps: Counts, rises: Flags, proves: Flags, proven: int) ->
     `steps` is how much more each row counts than the row before it.
     """
     before = n - steps
-    told = proves[:-1] | ~rises[1:]
-    if steps.max() <= 1 and told.all() and (proven >= before[0] or not rises[0]):
-        # as it mostly is: each count is proven by the row before the next
-        last = len(n) - 1 - int(proves[::-1].argmax())
-        return [], max(proven, int(n[last])) if proves[last] else proven
     reached = np.maximum.accumulate(np.where(proves, n, -1))
     known = np.empty_like(reached)
     known[0] = proven

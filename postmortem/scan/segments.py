@@ -129,7 +129,7 @@ class Cutter:
     """Feeds on chunks of any size and yields the same draws and texts however the input is cut.
 
     `stamped` says how many bytes of a description are a prefix whose digits change with the time; `bulk_from` is the
-    byte from which on bars are taken together. `line` and `cut_long` go with what was `cut`, the rest with what came in.
+    byte from which on bars are taken together. `line` and `cut_long` go with what was `cut`, all else with what came.
     """
 
     def __init__(

@@ -131,7 +131,6 @@ class Tables:
         form = self._form(looks(together, ()), together, first.head, [*first.spans[:3], postfix])
         codes = np.frombuffer(block, np.uint8, offset=first.start)
         parts: list[Bytes] = []
-        starts: list[Counts] = []
         stops: list[Counts] = []
         at, count = len(row), _MANY
         while True:
@@ -144,7 +143,6 @@ class Tables:
                 good = _guessing(codes, begins[:good], ends[:good], len(lead), len(tail))
             if good:
                 parts.append(table[:good])
-                starts.append(begins[:good])
                 stops.append(ends[:good])
                 at = int(ends[good - 1])
             if good < found or good < count // 2:
@@ -153,7 +151,7 @@ class Tables:
         rows = sum(map(len, parts))
         if rows < MIN_ROWS:
             return None
-        where = Uneven(np.concatenate(starts) + first.start, np.concatenate(stops) + first.start)
+        where = Uneven((np.concatenate(([len(row)], *stops)) + first.start).astype(np.int32))
         columns = Table(together + np.concatenate(parts).tobytes(), len(together), len(together))
         return Run(block, rows, form, columns, where, first.places(line, feeds, offset), first.start + at)
 
