@@ -23,15 +23,17 @@ from unittest import mock
 
 import msgspec
 
+from postmortem.ahead import ahead
 from postmortem.cli.main import run
 from postmortem.intake import Intake, IntakeError, open_path, open_stream
 from postmortem.knowledge.load import load
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import ScanResult
-from postmortem.pipeline import NothingRecognised
+from postmortem.pipeline import NothingRecognised, Pace
 from postmortem.reading import analysis_of
 from postmortem.report import build, json_
 from postmortem.scan import Lexicon, scan
+from postmortem.scan.segments import Cutting, in_place
 
 KNOWLEDGE = load(cache=False)
 
@@ -43,6 +45,7 @@ class Mode:
     name: str
     within: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
     make: Callable[[Knowledge], Lexicon] = Lexicon
+    cutting: Cutting = in_place
     _kept: dict[str, Lexicon] = field(default_factory=dict, compare=False)
 
     @cached_property
@@ -52,10 +55,19 @@ class Mode:
             return self.make(KNOWLEDGE)
 
 
+@contextlib.contextmanager
+def beside_from_the_start() -> Iterator[None]:
+    """A second process cuts from the first byte on, in blocks that small logs have some of."""
+    small, from_start = mock.patch("postmortem.scan.scanner.BLOCK", 3000), mock.patch("postmortem.ahead.FROM", 0)
+    with small, from_start, mock.patch("postmortem.scan.scanner.BULK_FROM", 0):
+        yield
+
+
 MODES = [
     Mode("as it is"),
     Mode("together always", lambda: mock.patch("postmortem.scan.scanner.BULK_FROM", 0)),
     Mode("one by one", lambda: mock.patch("postmortem.scan.scanner.BULK_FROM", sys.maxsize)),
+    Mode("cut by a second process", beside_from_the_start, cutting=ahead),
     Mode("plain search", make=lambda knowledge: Lexicon(knowledge, engine="plain")),
     Mode("Hyperscan", make=lambda knowledge: Lexicon(knowledge, engine="hyperscan")),
     Mode("numpy", make=lambda knowledge: Lexicon(knowledge, engine="numpy")),
@@ -103,7 +115,7 @@ def scanned(data: bytes, mode: Mode, cutting: Callable[[bytes], Iterable[bytes]]
     """What a scan says of `data`."""
     lexicon = mode.lexicon
     with mode.within():
-        return scan(cutting(data), lexicon, "log")
+        return scan(cutting(data), lexicon, "log", cutting=mode.cutting)
 
 
 # --- whole inputs -----------------------------------------------------------------------------------
@@ -145,7 +157,8 @@ def reported(data: bytes, mode: Mode, door: Callable[[bytes, Path], Iterator[Int
     with mode.within():
         try:
             with opening(data, folder) as opened:
-                analysis = analysis_of(msgspec.structs.replace(opened, source="-"), lexicon)
+                opened = msgspec.structs.replace(opened, source="-")
+                analysis = analysis_of(opened, lexicon, pace=Pace(cutting=mode.cutting))
                 return json_.render(build(analysis, KNOWLEDGE))
         except (NothingRecognised, IntakeError) as refusal:
             return type(refusal).__name__
