@@ -173,7 +173,7 @@ class Cutter:
         if end == 0 and not (returned == 0 and self._rest):
             self._keep(chunk)
             return None
-        block = self._block(bytes(self._rest) + chunk[:end] if self._rest else chunk[:end])
+        block = self._block(b"".join((self._rest, memoryview(chunk)[:end])) if self._rest else chunk[:end])
         self._keep(chunk[end:])
         return block
 
