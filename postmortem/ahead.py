@@ -6,6 +6,7 @@ without the bytes that this one has already. Where no process can be started, or
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 import pickle
@@ -142,6 +143,7 @@ class Second:
         self._lives = True
         self._process = context.Process(target=_serve, args=(cutter, self._memory, self._pipe, there), daemon=True)
         try:
+            gc.freeze()  # looking through what is there by now would make each process have a copy of its own
             with undisturbed():
                 self._process.start()
         except BaseException:
@@ -209,6 +211,7 @@ def _serve(cutter: Cutter, memory: mmap.mmap, parents: Connection, pipe: Connect
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         parents.close()
+        gc.disable()
         while True:
             place: Place = pipe.recv()
             at, size, line, offset, bulk = place
@@ -216,9 +219,7 @@ def _serve(cutter: Cutter, memory: mmap.mmap, parents: Connection, pipe: Connect
             cutter.line = line
             pieces = cutter.cut(Block(memory[at : at + size], offset, 0, bulk))
             data = pickle.dumps(pieces, pickle.HIGHEST_PROTOCOL)
-            fits = (
-                len(data) <= ROOM
-            )  # in the place of the block: more than a pipe holds unread
+            fits = len(data) <= ROOM  # in the place of the block: more than a pipe holds unread
             if fits:
                 memory[at : at + len(data)] = data
             pipe.send((len(data), cutter.cut_long - before, None if fits else pieces))
