@@ -184,7 +184,6 @@ class Cutter:
     def broken(self, data: bytes, breaks: Breaks) -> Iterator[Piece]:
         """The segments of a whole text that a console broke; lines are those of the text as it is."""
         self.bytes += len(data)
-        self.line += data.count(b"\n")
         self._ended_with_newline = data.endswith(b"\n")
         for logical in logical_lines(data, breaks):
             for piece in self._pieces(logical.joined, 0, logical.line, 0, bulk=False):
@@ -194,6 +193,7 @@ class Cutter:
                         yield Region(text.raw, text.line, start, end)
                 elif isinstance(piece, tuple):
                     yield (*piece[:6], *logical.span(*piece[6:]))
+        self.line = 1 + data.count(b"\n")
 
     def _keep(self, piece: bytes) -> None:
         """Hold an unfinished segment, but only as much of it as will ever be read."""
