@@ -1,8 +1,9 @@
-"""Pass over the lines of a flood: lines alike but for their digits, of which only how many, and the last, is kept.
+"""Pass over a flood: lines alike but for their digits, of which only how many, and the last, is kept.
 
 A log that repeats an error a million times would cost a million readings. Which entries claim a line does not depend on
 which digits stand in it, as long as no expression or anchor that has a say in it names one; so lines are counted by
-their form (all digits 0), each form is read once, and of each pattern the last line.
+their form (all digits 0). Lines that belong together, as those of a traceback do, are one unit: each sort is read once
+to know it by the forms of its lines (units.py), and once more for the last of each kind of item.
 """
 
 from __future__ import annotations
@@ -12,173 +13,174 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import accumulate, count
 
-import msgspec
-
-from postmortem.knowledge.expressions import ignores_digits, with_any_digits
-from postmortem.model import Event, Place
-from postmortem.scan.clock import stamp_of
-from postmortem.scan.items import Items
-from postmortem.scan.lexicon import Compiled, Lexicon
+from postmortem.scan.items import Items, kind_of
+from postmortem.scan.lexicon import Lexicon
+from postmortem.scan.lines import Lines, State
 from postmortem.scan.recognise import Recogniser
-from postmortem.scan.segments import Region, Text
-from postmortem.text import seen
+from postmortem.scan.segments import Region
+from postmortem.scan.units import FORM, FULL, Unit, Units
 
 WINDOW = 64 * 1024
 """Bytes that are counted at a time."""
 MAX_FORMS = 256
 """Forms in a window; more are no flood."""
-MAX_FORM = 512
-"""Longest line that is part of a flood, in bytes."""
-MAX_KNOWN = 2048
-_FORM = bytes.maketrans(b"0123456789\r", b"0000000000\n")
-_OPENS = frozenset({"traceback", "chained", "traceback_boxed", "frame", "frame_boxed", "code_boxed"})
-_STARTS = frozenset({"job_count", "job_banner", "process_count"})
+MAX_NEW = 1024
+"""Lines that are read to know a window's units; more are no flood."""
 
-Trainers = Mapping[str, tuple[int, Place]]
+_Tally = dict[Unit, list[int]]
+"""How many there are of each unit, by their first ones, and the bytes at which the last starts and stops."""
 
 
-class Form(msgspec.Struct, frozen=True):
-    """What lines of one form mean: the patterns of their events, whether one is an exception, trainers with weights."""
+class _Window:
+    """Some lines of a region: their forms, and where they stand."""
 
-    patterns: tuple[str, ...] = ()
-    raises: bool = False
-    trainers: tuple[tuple[str, int], ...] = ()
+    def __init__(self, region: Region, at: int) -> None:
+        self._raw = region.raw
+        self.end = region.raw.find(b"\n", at + WINDOW) + 1 or len(region.raw)
+        self.forms = region.raw[at : self.end].translate(FORM).split(b"\n")
+        if self.end < len(region.raw):
+            self.forms.pop()  # what follows the last line feed belongs to the next window
+        self._at = at
+        self.latest = dict(zip(self.forms, count()))
+        """The last line of each form."""
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The byte at which each line starts, and one behind the last."""
+        return list(accumulate(map(len, self.forms), lambda start, size: start + size + 1, initial=self._at))
+
+    def line(self, index: int) -> bytes:
+        """A line as it is."""
+        return self._raw[self.starts[index] : self.starts[index + 1] - 1]
 
 
 class Floods:
-    """Knows the forms of one log's lines."""
+    """Counts what floods one log, whose `lines` are read into `items`."""
 
-    def __init__(self, lexicon: Lexicon, source: str, recognise: Recogniser, items: Items, trainers: Trainers) -> None:
-        self._lexicon = lexicon
-        self._source = source
-        self._recognise = recognise
+    def __init__(self, lexicon: Lexicon, source: str, recognise: Recogniser, items: Items, lines: Lines) -> None:
         self._items = items
-        self._trainers = trainers
-        self._forms: dict[bytes, Form | None] = {b"": Form()}
-        self._traceback = False
-
-    def swallow(self, region: Region, at: int, before: Callable[[], None], *, traceback: bool) -> int:
-        """Count the lines from byte `at` of `region` on that add nothing else; the byte at which reading must go on.
-
-        It must be the start of a segment, and nothing may wait for the next line but, where `traceback` says so, a
-        traceback for its exception. `before` is called before an event is counted.
-        """
-        self._traceback = traceback
-        raw = region.raw
-        while at < len(raw):
-            end = raw.find(b"\n", at + WINDOW) + 1 or len(raw)
-            reached = self._count(region, at, end, before)
-            if reached < end:
-                return reached
-            at = end
-        return at
-
-    def _count(self, region: Region, at: int, end: int, before: Callable[[], None]) -> int:
-        lines = region.raw[at:end].translate(_FORM).split(b"\n")
-        if end < len(region.raw):
-            lines.pop()  # what follows the last line feed belongs to the next window
-        latest = dict(zip(lines, count()))
-        if len(latest) > MAX_FORMS:
-            return at
-        ends = [size + index for index, size in enumerate(accumulate(map(len, lines)))]
-        new = [form for form in latest if form not in self._forms]
-        if len(self._forms) + len(new) > MAX_KNOWN:
-            self._forms = {b"": Form()}
-            new = list(latest)
-        for form in new:
-            stop = at + ends[latest[form]]
-            self._forms[form] = self._read(form, region.raw[stop - len(form) : stop])
-        first = min((lines.index(form) for form in latest if not self._only_counts(form)), default=len(lines))
-        if first < len(lines):
-            latest = dict(zip(lines[:first], count()))
-        self._drop(region, at, ends, latest, Counter(lines[:first]), before)
-        return min(end, at + (ends[first - 1] + 1 if first else 0))
-
-    def _only_counts(self, form: bytes) -> bool:
-        known = self._forms[form]
-        return (
-            known is not None
-            and not (known.raises and self._traceback)
-            and all(map(self._items.full, known.patterns))
-            and all(self._trainers.get(name, (0,))[0] >= weight for name, weight in known.trainers)
-        )
-
-    def _drop(
-        self,
-        region: Region,
-        at: int,
-        ends: list[int],
-        latest: Mapping[bytes, int],
-        counts: Counter[bytes],
-        before: Callable[[], None],
-    ) -> None:
-        """Count the events of the lines, and keep the last of each pattern."""
-        numbers: Counter[str] = Counter()
-        last: dict[str, int] = {}
-        for form, index in latest.items():
-            for pattern in self._patterns(form):
-                numbers[pattern] += counts[form]
-                last[pattern] = max(index, last.get(pattern, -1))
-        if last:
-            before()
-        for pattern, index in last.items():
-            start = at + (ends[index - 1] + 1 if index else 0)
-            piece = region.segment(start, at + ends[index], region.lines())
-            events = self._events(piece) if piece is not None else []
-            self._items.drop([event for event in events if event.pattern == pattern][-1], numbers[pattern])
-
-    def _patterns(self, form: bytes) -> tuple[str, ...]:
-        known = self._forms[form]
-        return known.patterns if known is not None else ()
-
-    def _read(self, form: bytes, raw: bytes) -> Form | None:
-        """What a line means if all of its form mean the same; None if they may not, or if it changes the state."""
-        if raw.isspace():
-            return Form()
-        if len(raw) > MAX_FORM or b"%" in raw or b": : " in raw or any(word in form for word in self._numbered):
-            return None
-        text = seen(raw.decode("utf-8", "replace"))
-        if text.rstrip().endswith("{"):
-            return None
-        entries = self._entries(raw)
-        if entries is None:
-            return Form()
-        if b"0" in form and not all(_blind(item, text) for item in (*self._peeled, *entries)):
-            return None
-        failed = self._lexicon.broken.times
-        events = self._events(Text(raw, 1, 0, 0))
-        if self._lexicon.broken.times > failed or any(
-            event.event in _OPENS or event.event in _STARTS for event in events
-        ):
-            return None
-        return Form(
-            tuple(event.pattern for event in events if event.role != "trainer"),
-            any(event.exception is not None for event in events),
-            tuple((event.event or "", int(event.reason or 0)) for event in events if event.role == "trainer"),
-        )
-
-    def _events(self, piece: Text) -> list[Event]:
-        text = seen(piece.raw.decode("utf-8", "replace"))
-        place = Place(piece.line, piece.offset, self._source, stamp_of(text, self._lexicon), piece.end)
-        return list(self._recognise(text, place, self._entries(piece.raw) or ()))
-
-    def _entries(self, raw: bytes) -> set[Compiled] | None:
-        found = self._lexicon.found(raw)
-        return {item for _, items in found for item in items} if found else None
-
-    @cached_property
-    def _numbered(self) -> tuple[bytes, ...]:
-        """The forms of anchors that name a digit."""
-        return tuple(word.translate(_FORM) for word in self._lexicon.words if word.translate(_FORM) != word)
+        self._lines = lines
+        self._units = Units(lexicon, source, recognise, lines)
 
     @property
-    def _peeled(self) -> list[Compiled]:
-        return [*self._lexicon.prefixes, *self._lexicon.carriers]
+    def learnt(self) -> int:
+        """Lines that were read to know them by their forms."""
+        return self._units.read
+
+    def swallow(self, region: Region, at: int, before: Callable[[], None]) -> int | None:
+        """Count the lines from byte `at` of `region` on that add nothing else; the byte at which reading must go on.
+
+        It must be the start of a segment. None: what is open has to end first. `before` is called before an item is
+        counted.
+        """
+        state = self._lines.state
+        if state == "busy":
+            return None
+        self._units.renew()
+        if state == "begun" and not self._counts_within(region, at):
+            return None
+        tally: _Tally = {}
+        goes_on = True
+        while goes_on and at < len(region.raw):
+            window = _Window(region, at)
+            if len(window.latest) > MAX_FORMS:
+                break
+            state, line, goes_on = self._count(window, state, tally)
+            goes_on = goes_on and line > 0
+            at = min(window.end, window.starts[line])
+        self._drop(region, tally, before)
+        if state in FULL:
+            frames = sum(unit.left_out * number for unit, (number, _, _) in tally.items())
+            self._lines.tracebacks.pass_over(frames, expect_code=state != "full")
+        return at
+
+    def _counts_within(self, region: Region, at: int) -> bool:
+        """Whether the line at byte `at` is no part of the traceback that has begun."""
+        raw = region.raw[at : region.end_of(at)]
+        unit = self._units.at_start(raw.translate(FORM), raw)
+        return unit is not None and (unit.begins or (unit.alone and not self._closes(unit)))
+
+    def _count(self, window: _Window, state: State, tally: _Tally) -> tuple[State, int, bool]:
+        """What is open behind the lines that were counted, how many they are, and whether more may follow."""
+        if state not in FULL:
+            units = {form: self._units.at_start(form, window.line(index)) for form, index in window.latest.items()}
+            if all(unit is None or unit.alone for unit in units.values()):
+                count = self._count_lines(window, units, tally)
+                return state, count, count == len(window.forms)
+        return self._walk(window, state, tally)
+
+    def _count_lines(self, window: _Window, units: Mapping[bytes, Unit | None], tally: _Tally) -> int:
+        """Lines that each stand for themselves."""
+        forms, latest, starts = window.forms, window.latest, window.starts
+        others = [form for form, unit in units.items() if unit is None or not self._only_counts(unit)]
+        first = min(map(forms.index, others), default=len(forms))
+        if first < len(forms):
+            latest = dict(zip(forms[:first], count()))
+        numbers = Counter(forms[:first])
+        for form, index in latest.items():
+            unit = units[form]
+            assert unit is not None
+            _add(tally, unit, numbers[form], starts[index], starts[index + 1])
+        return first
+
+    def _walk(self, window: _Window, state: State, tally: _Tally) -> tuple[State, int, bool]:
+        """Unit by unit, in a window in which some are of several lines, or behind a traceback that is full."""
+        forms, starts, units = window.forms, window.starts, self._units
+        counting: set[Unit] = set()
+        most = units.read + MAX_NEW
+        line = 0
+        while line < len(forms) and units.read < most:
+            if state in FULL:
+                unit, stop = units.behind_full(state, forms[line], window.line(line)), line + 1
+            else:
+                unit, stop = units.whole(forms, window.line, line)
+            if unit is None:
+                return state, line, stop == len(forms)
+            if unit not in counting and not self._only_counts(unit):
+                return state, line, False
+            counting.add(unit)
+            if not unit.alone and state in FULL:
+                state = unit.state
+            elif not unit.alone and state != "clean":
+                if state == "woven" or not unit.begins or any(counted.kinds for counted in tally):
+                    return state, line, False
+                self._lines.end_traceback()
+                state = "clean"
+            _add(tally, unit, 1, starts[line], starts[stop])
+            line = stop
+        return state, line, line == len(forms)
+
+    def _closes(self, unit: Unit) -> bool:
+        """Whether it ends a traceback that began before it."""
+        return unit.raises and unit.alone and self._lines.tracebacks.open
+
+    def _only_counts(self, unit: Unit) -> bool:
+        return (
+            all(map(self._items.full, unit.kinds))
+            and not self._closes(unit)
+            and all(self._lines.trainers.get(name, (0,))[0] >= weight for name, weight in unit.trainers)
+        )
+
+    def _drop(self, region: Region, tally: _Tally, before: Callable[[], None]) -> None:
+        """Count the items of what was counted, and keep the last of each kind."""
+        numbers: Counter[str] = Counter()
+        last: dict[str, tuple[int, int]] = {}
+        for unit, (number, start, stop) in tally.items():
+            for kind in unit.kinds:
+                numbers[kind] += number
+                last[kind] = max((start, stop), last.get(kind, (-1, -1)))
+        if last:
+            before()
+        read = {part: self._units.again(region, *part) for part in set(last.values())}
+        for kind, part in last.items():
+            self._items.drop([item for item in read[part] if kind_of(item) == kind][-1], numbers[kind])
 
 
-def _blind(item: Compiled, text: str) -> bool:
-    """Whether an entry says the same of all lines that differ from `text` in their digits only."""
-    if ignores_digits(item.pattern.regex):
-        return True
-    wider = with_any_digits(item.pattern.regex)
-    return wider is not None and wider.search(text) is None
+def _add(tally: _Tally, unit: Unit, number: int, start: int, stop: int) -> None:
+    """So many more of a unit; the last of them starts and stops at these bytes."""
+    known = tally.get(unit)
+    if known is None:
+        tally[unit] = [number, start, stop]
+    else:
+        known[0] += number
+        known[1:] = start, stop

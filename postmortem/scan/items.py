@@ -24,6 +24,15 @@ HEAD = 64
 """Items between the first lines of one attempt, at most."""
 
 
+STARTS = frozenset({"job_count", "job_banner", "process_count"})
+"""Events at which a job starts."""
+
+
+def kind_of(item: Item) -> str:
+    """What an item is counted as: an event as one of its pattern."""
+    return item.pattern if isinstance(item, Event) else type(item).__name__
+
+
 class Items:
     """The items in file order. `skips` are the patterns that tell of a dropped batch."""
 
@@ -73,7 +82,7 @@ class Items:
             if self._spans > MAX_SPANS:
                 self._thin()
         else:
-            kind = item.pattern if isinstance(item, Event) else type(item).__name__
+            kind = kind_of(item)
             alike = self._alike[kind] = self._alike.get(kind, 0) + 1
             if alike > (MAX_SKIPS if kind in self._skips else MAX_ALIKE):
                 self._latest[kind] = (len(self._items), item)
@@ -83,13 +92,13 @@ class Items:
         if len(self._items) > MAX_ITEMS or len(self._starts) > MAX_STARTS:
             self._forget()
 
-    def full(self, pattern: str) -> bool:
-        """Whether what comes of this pattern is only counted."""
-        return self._alike.get(pattern, 0) >= (MAX_SKIPS if pattern in self._skips else MAX_ALIKE)
+    def full(self, kind: str) -> bool:
+        """Whether what comes of this kind is only counted."""
+        return self._alike.get(kind, 0) >= (MAX_SKIPS if kind in self._skips else MAX_ALIKE)
 
-    def drop(self, last: Event, count: int) -> None:
-        """Count events of a pattern that is full; `last` is the last of them."""
-        self._latest[last.pattern] = (len(self._items), last)
+    def drop(self, last: Item, count: int) -> None:
+        """Count items of a kind that is full; `last` is the last of them."""
+        self._latest[kind_of(last)] = (len(self._items), last)
         self.dropped += count
 
     def put_back(self) -> None:

@@ -61,6 +61,11 @@ class Recogniser:
         self._chosen: tuple[str, ...] = ()
         """Texts of the user's that look like a statement: the job's name, paths and prompts of its config."""
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Texts of the user's that look like statements."""
+        return self._chosen
+
     def chosen(self, texts: Sequence[str]) -> None:
         """The user wrote or named `texts`: where a line repeats one of them, that says nothing."""
         for text in self._lexicon.telling([text.strip()[:MAX_CHOSEN_TEXT] for text in texts]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 
 from postmortem.model import Event, Frame, Place, Traceback
 from postmortem.text import LogText
@@ -58,6 +59,12 @@ class TracebackReader:
     def full(self) -> bool:
         """Whether further frames are only passed over, with their code."""
         return self._over
+
+    def copy(self) -> TracebackReader:
+        """The same, that goes on by itself."""
+        other = copy(self)
+        other._frames = list(self._frames)
+        return other
 
     def begin(self, place: Place) -> Traceback | None:
         """A new head: returns what the unfinished one before it had, if it had any frames."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
+from typing import Literal
 
 from postmortem.model import Traceback
 from postmortem.scan.lexicon import Lexicon
@@ -33,6 +35,33 @@ class Tracebacks:
     def open(self) -> bool:
         """Whether one has begun and not ended."""
         return any(reader.open for reader in self._readers.values())
+
+    @property
+    def state(self) -> Literal["clean", "begun", "full", "woven"]:
+        """Whether one has begun: none, one that names no process, the same and it has all its frames, or others."""
+        begun = [reader for reader in self._readers.values() if reader.begun]
+        if not begun:
+            return "clean"
+        if begun != [self._readers[""]]:
+            return "woven"
+        return "full" if begun[0].full else "begun"
+
+    def copy(self) -> Tracebacks:
+        """The same, that goes on by itself."""
+        other = copy(self)
+        other._readers = {name: reader.copy() for name, reader in self._readers.items()}
+        other.latest = other._readers[""]
+        return other
+
+    def end_unnamed(self) -> Traceback | None:
+        """The one that names no process ends, as where the next one begins."""
+        return self._readers[""].end()
+
+    def pass_over(self, frames: int, *, expect_code: bool) -> None:
+        """So many frames came of the one that is full; the code of the last comes next, or not."""
+        self.latest = self._readers[""]
+        self.latest.left_out += frames
+        self.expect_code(expect_code)
 
     @property
     def left_out(self) -> int:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.model import Event, ScanResult, Traceback
-from postmortem.scan import Lexicon, floods, items, scan, scanner
+from postmortem.scan import Lexicon, floods, items, scan, scanner, traceback, units
 from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.traceback import MAX_FRAMES
@@ -122,16 +122,67 @@ def test_a_flood_that_is_counted_says_what_its_lines_said(lexicon: Lexicon, data
     assert counted == read
 
 
-def counted_and_read(log: bytes, lexicon: Lexicon) -> tuple[ScanResult, ScanResult]:
+HEAD = "Traceback (most recent call last):\n"
+FRAME = '  File "/opt/a{n}.py", line {n}, in f\n'
+BOX = "╭──── Traceback (most recent call last) ────╮\n│ /opt/run.py:{n} in main │\n│ ❱ {n}   job.run()     │\n╰────╯\n"
+UNITS = (
+    f"{HEAD}{FRAME}    g({{n}})\n{FRAME}    h()\nRuntimeError: {{n}}\n",
+    f"{HEAD}{FRAME}    g()\nE28Error: {{n}}\n",
+    f"{HEAD}{FRAME}    g({{n}})\n",
+    f"{HEAD}{FRAME}{FRAME}KeyError: 'x'\n",
+    f"{HEAD}{FRAME}{FRAME}    g()\n    g()\nKeyError: 'x'\n",
+    f'{HEAD}File "/opt/x.py", line {{n}}, in f\ng({{n}})\nValueError: {{n}}\n',
+    f"{HEAD}{FRAME}    raise KeyError\n{FRAME}    k{{n}}k28\nTypeError\n\nDuring handling of the above exception, another "
+    f"exception occurred:\n\n{HEAD}{FRAME}    g()\nOSError: [Errno {{n}}] x\n",
+    f"  + Exception Group {HEAD}  |{FRAME}  |     g()\n  | ExceptionGroup: unhandled errors ({{n}} sub-exception)\n",
+    HEAD,
+    FRAME,
+    f"{FRAME}    Killed\n",
+    f"{FRAME}    print('CUDA error: out of memory %s' % {{n}})\n",
+    "    code()\n",
+    "RuntimeError: {n}\n",
+    BOX,
+    f"{BOX}RuntimeError: {{n}}\n",
+    f"{BOX}went on {{n}}\nRuntimeError: CUDA out of memory. Tried to allocate {{n}} MiB.\n",
+    BOX.replace("╰────╯\n", ""),
+    f"[rank{{n}}]: {HEAD}[rank{{n}}]: {FRAME}[rank{{n}}]:     g()\n[rank{{n}}]: ValueError: {{n}}\n",
+    f"12:00:{{n}} INFO {HEAD}12:00:{{n}} INFO {FRAME}12:00:{{n}} INFO     g()\n12:00:{{n}} INFO KeyError: {{n}}\n",
+    "Saving at step {n}\n",
+    "nothing at all {n}\n",
+    "Running {n} jobs\n",
+    "    50%|##  | {n}/99 [00:04<01:09,  1.40s/it]\n",
+    "{{\n",
+)
+
+
+@settings(deadline=None, max_examples=int(os.environ.get("FLOODS_N", "60")))
+@given(st.data())
+def test_a_flood_of_tracebacks_says_what_its_lines_said(lexicon: Lexicon, data: st.DataObject) -> None:
+    """Of lines that belong together, too."""
+    few = data.draw(st.lists(st.sampled_from(UNITS), min_size=1, max_size=3))
+    many = st.tuples(st.lists(st.sampled_from(few), min_size=1, max_size=2), st.lists(st.sampled_from(NUMBERS)))
+    log = "".join(
+        text.format(n=n) for texts, numbers in data.draw(st.lists(many, max_size=8)) for n in numbers for text in texts
+    )
+    frames, window = data.draw(st.sampled_from([5, 400])), data.draw(st.sampled_from([300, 1000, 1 << 16]))
+    counted, read = counted_and_read(log.encode(), lexicon, frames=frames, window=window)
+    assert counted == read
+
+
+def counted_and_read(
+    log: bytes, lexicon: Lexicon, *, frames: int = MAX_FRAMES, window: int = 64
+) -> tuple[ScanResult, ScanResult]:
     """A log scanned with floods passed over as soon as can be, and with every line read; few events of a kind kept."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(items, "MAX_ALIKE", 3)
         patch.setattr(items, "MAX_SKIPS", 4)
+        patch.setattr(traceback, "MAX_FRAMES", frames)
+        patch.setattr(units, "MAX_UNIT", min(frames, units.MAX_UNIT))
         patch.setattr(scanner, "PATIENCE", 1 << 30)
         read = scan([log], lexicon)
         patch.setattr(scanner, "PATIENCE", 2)
         patch.setattr(scanner, "MAX_PATIENCE", 2)
-        patch.setattr(floods, "WINDOW", 64)
+        patch.setattr(floods, "WINDOW", window)
         return scan([log], lexicon), read
 
 
@@ -182,6 +233,19 @@ def test_a_flood_is_passed_over(lexicon: Lexicon, read: list[str]) -> None:
     assert [notice.values for notice in found.warnings] == [{"count": count - MAX_ALIKE - 1}]
 
 
+@pytest.mark.parametrize(
+    "unit", [UNITS[0], UNITS[6].replace("[Errno {n}] x", "{n}"), BOX, f"{BOX}RuntimeError: {{n}}\n"]
+)
+def test_a_flood_of_tracebacks_is_passed_over(lexicon: Lexicon, read: list[str], unit: str) -> None:
+    """Those of which only the last is kept are not read line by line."""
+    count = 3 * MAX_ALIKE
+    log = f"Running 1 job\n{''.join(unit.format(n=10_000 + n) for n in range(count))}Error: 1\n".encode()
+    found = scan([log], lexicon)
+    assert len(read) < unit.count("\n") * 1.5 * MAX_ALIKE
+    last = [item for item in found.items if isinstance(item, Traceback)][-1]
+    assert last.frames[-1].number == 10_000 + count - 1
+
+
 def test_frames_beyond_those_that_are_kept(lexicon: Lexicon) -> None:
     """A recursion without end: each frame keeps its own code, and the code of the others is no statement."""
     code = ["f(g)", "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')"]
@@ -202,4 +266,4 @@ def test_frames_beyond_those_that_are_kept(lexicon: Lexicon) -> None:
 def test_frames_beyond_those_that_are_kept_are_not_read(lexicon: Lexicon, read: list[str]) -> None:
     frames = "".join(f'  File "/opt/x.py", line {number}, in f\n    f({number})\n' for number in range(5 * MAX_FRAMES))
     scan([f"Traceback (most recent call last):\n{frames}".encode()], lexicon)
-    assert len(read) <= MAX_FRAMES + 2
+    assert len(read) <= MAX_FRAMES + 8
