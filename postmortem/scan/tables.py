@@ -55,6 +55,8 @@ class Tables:
         self._wrong = np.empty(TABLE, np.bool_)
         self._credit = MAX_CREDIT
         """Draws that may still be spent on looking: those that were taken together or one by one earn it."""
+        self._wavers = False
+        """Whether rows were equally wide for a while only: then what holds for uneven ones holds for more of them."""
         self.tries = 0
         """How often rows were looked for."""
 
@@ -92,9 +94,11 @@ class Tables:
         self.tries += 1
         width = end - start
         there = end + MIN_ROWS * width - bool(feeds)
-        if there == len(block) or block[there] == (FEED if feeds else RETURN):
+        even = there == len(block) or block[there] == (FEED if feeds else RETURN)
+        if even and not self._wavers:
             run = self._even(Draws(block, start, end, found, names), feeds, line, offset)
             if run is not None:
+                self._wavers = run.rows < _MANY and _goes_on(block, run.stop, block[start : found.start()], width, feeds)
                 return run
         behind = block.find(b"\n", end) + 1 if feeds else block.find(b"\r", end + 1)
         # the next row is as wide as this one, and more of them are not: or it is no row at all
@@ -151,6 +155,8 @@ class Tables:
         rows = sum(map(len, parts))
         if rows < MIN_ROWS:
             return None
+        widths = np.diff(np.concatenate(stops))
+        self._wavers = bool(widths.min() < widths.max())
         where = Uneven((np.concatenate(([len(row)], *stops)) + first.start).astype(np.int32))
         columns = Table(together + np.concatenate(parts).tobytes(), len(together), len(together))
         return Run(block, rows, form, columns, where, first.places(line, feeds, offset), first.start + at)
@@ -207,6 +213,14 @@ def _end_of(block: bytes, stop: int) -> tuple[int, int]:
     if block[stop : stop + 1] == b"\n":
         return stop + 1, 1
     return (stop + 2, 1) if block[stop : stop + 2] == b"\r\n" else (stop, 0)
+
+
+def _goes_on(block: bytes, at: int, head: bytes, width: int, feeds: int) -> bool:
+    """Whether what stands at `at` is one more row that starts with `head`, but is not as wide."""
+    if not block.startswith(head, at):
+        return False
+    behind = block.find(b"\n", at) + 1 if feeds else block.find(b"\r", at + 1)
+    return 0 < abs(behind - at - width) <= _GUESS
 
 
 def _rows(codes: Bytes, at: int, size: int, feeds: int) -> tuple[Counts, Counts]:
