@@ -222,12 +222,11 @@ class Fold:
         """The draws since the last call as one span, or None if there were none; `stamp` reads a line's time."""
         if not self._draws or self.n is None:
             return None
-        alone = self._draws == 1 and bool(self._recent) and self._recent[-1][4] == self.raw
-        samples = self._last_sample() if alone else self._all_samples()
+        samples = self._all_samples()
         line, offset, behind = self._last
         last = Place(line, offset, self._source, stamp(self.raw), behind)
         # a bar whose last draw has no time is not stamped draw by draw either
-        walls = [stamp(raw) for *_, raw in samples] if last.stamp is not None else []
+        walls = [stamp(sample[4]) for sample in samples] if last.stamp is not None else []
         postfix = (self._postfix or b"").decode("utf-8", "replace").lstrip(", ")
         place = self._place
         began = stamp(self._first_raw)
@@ -240,7 +239,7 @@ class Fold:
             last_n=self.n,
             draws=self._draws,
             unproven=tuple(self._unproven),
-            samples=tuple([(n, seconds(clock), line) for n, clock, line, _ in samples]),
+            samples=tuple([(n, seconds(clock), line) for _, n, clock, line, _ in samples]),
             walls=tuple(wall for wall in walls if wall is not None) if None not in walls else (),
             postfix=LogText(postfix),
             main=self.main,
@@ -257,11 +256,8 @@ class Fold:
         self._draws = 0
         return span
 
-    def _last_sample(self) -> list[tuple[int, bytes, int, bytes]]:
-        return [(self.n or 0, self._elapsed, self._last[0], self.raw)]
-
-    def _all_samples(self) -> list[tuple[int, bytes, int, bytes]]:
-        """The draws that were kept, the last few and the last one included: count, elapsed, line, description."""
+    def _all_samples(self) -> list[_Sample]:
+        """The draws that were kept, the last few and the last one included."""
         newest = list(self._recent)
         missing = RECENT - len(newest)
         if self._before is not None and missing:
@@ -269,9 +265,10 @@ class Fold:
             due = range(first + len(rows) - missing, first + len(rows))
             newest[:0] = zip(due, *run.columns(rows[-missing:]), strict=True)
         closest = newest[0][0]
-        samples = [sample[1:] for sample in self._samples if sample[0] < closest]
-        samples += [sample[1:] for sample in newest]
-        (end,) = self._last_sample()
-        if samples[-1] != end:
-            samples.append(end)
-        return samples
+        # a twin is no draw of its own, but says where the bar was last
+        last = self._life, self.n or 0, self._elapsed, self._last[0], self.raw
+        if newest[-1][1:] != last[1:]:
+            newest.append(last)
+        if self._samples and self._samples[-1][0] >= closest:
+            return [sample for sample in self._samples if sample[0] < closest] + newest
+        return self._samples + newest

@@ -98,7 +98,9 @@ class Tables:
         if even and not self._wavers:
             run = self._even(Draws(block, start, end, found, names), feeds, line, offset)
             if run is not None:
-                self._wavers = run.rows < _MANY and _goes_on(block, run.stop, block[start : found.start()], width, feeds)
+                self._wavers = run.rows < _MANY and _goes_on(
+                    block, run.stop, block[start : found.start()], width, feeds
+                )
                 return run
         behind = block.find(b"\n", end) + 1 if feeds else block.find(b"\r", end + 1)
         # the next row is as wide as this one, and more of them are not: or it is no row at all
