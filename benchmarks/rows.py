@@ -144,6 +144,13 @@ def peak(bench: Bench) -> Iterator[Row]:
         high = memory.peak_of_file_mib(big, bench.env, piped=piped)
         what = f"memory at {bench.memory_megabytes:,.0f} MB, a {'pipe' if piped else 'file'}"
         yield Row(what, f"{high:.0f} MiB", f"{low:.0f} MiB", (high - low) * 1.048576, GROWTH_MIB, "MB")
+    what = f"memory at {bench.memory_megabytes:,.0f} MB, a file, all processes"
+    try:
+        high, low = (memory.together_mib(log, bench.env) for log in (big, small))
+    except OSError as error:
+        yield Row(what, note=f"not measured: {error}")
+        return
+    yield Row(what, f"{high:.0f} MiB", f"{low:.0f} MiB", (high - low) * 1.048576, GROWTH_MIB, "MB")
 
 
 def batch(bench: Bench) -> Iterator[Row]:

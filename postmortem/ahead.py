@@ -35,7 +35,7 @@ AT_ONCE = 2
 """Blocks that it has: one to cut, and the next."""
 DEPTH = 4
 """Blocks that were cut, or are being cut, and not read yet."""
-ROOM = (2 << 20) + MAX_READ
+ROOM = (1 << 20) + MAX_READ
 """What a block may take; a longer one is cut here."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from postmortem.intake import archives
     from postmortem.model import FolderWitness, JobDatabase
 
-CHUNK = 1 << 19
+CHUNK = 3 << 17
 MAX_CONFIG_BYTES = 2_000_000
 MAX_GROWN = 1 << 30
 """Bytes that may come to a log while it is read: who writes faster than we read would keep us for ever."""

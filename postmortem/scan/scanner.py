@@ -18,7 +18,7 @@ from postmortem.scan.units import MAX_UNIT
 from postmortem.scan.unwrap import look_ahead
 from postmortem.text import LogText, seen
 
-BLOCK = 1 << 19
+BLOCK = 3 << 17
 PATIENCE, MAX_PATIENCE = 1024, 1 << 17
 _OPENING = re.compile(rb'\{(?:\x1b\[[\d;]*[A-Za-z]|[^\S\r\n]|[^\n\r -~])*(?=[\r\n][^"{]{0,400}(?:"|\Z)|\Z)')
 """The end of a line that may open the config dump: its colour ends behind it, or what shows nothing; a key follows."""
