@@ -101,6 +101,7 @@ class Fold:
         self._before: _Rows | None = None
         """The rows before the draws in `_recent`, as long as these are fewer than `RECENT`."""
         self._sparse = 1
+        self._due = self._next(self._life)
 
     def draw(self, n: int, elapsed: bytes, postfix: bytes, line: int, offset: int, end: int = 0) -> None:
         """Take in one draw of the bar at count `n`."""
@@ -110,9 +111,10 @@ class Fold:
             self._begin(n, line, offset, end)
         sample = self._life, n, elapsed, line, self.raw
         self._recent.append(sample)
-        if self._life % (self._stride() if self._life >= _DENSE else self._sparse) == 0:
+        if self._life == self._due:
             self._samples.append(sample)
             self._thin()
+            self._due = self._next(self._life + 1)
         self._draws += 1
         self._life += 1
         self._last = (line, offset, end)
@@ -169,7 +171,7 @@ class Fold:
         else:
             self._recent.extend(zip(range(start, end), *run.columns(told.rows), strict=True))
         while self._life < end:
-            stride = self._stride()
+            stride = self._stride(self._life)
             doubles = 2 * stride * _DENSE
             until = min(end, doubles) if doubles > self._life else end
             due = range(self._life + -self._life % stride, until, stride)[: MAX_SAMPLES - len(self._samples)]
@@ -181,19 +183,24 @@ class Fold:
                 self._life = due[-1]
                 self._thin()
                 self._life += 1
+        self._due = self._next(self._life)
         self._draws += count
         row = int(told.rows[-1])
         self.n, self._elapsed, self._postfix = run.count(row), run.elapsed(row), run.postfix(row)
         self._last = run.place(row)
 
-    def _stride(self) -> int:
-        """Every how many draws one is kept by now: a power of two."""
-        return max(self._sparse, min(_FARTHEST, 1 << max(0, (self._life // _DENSE).bit_length() - 1)))
+    def _next(self, life: int) -> int:
+        """The first draw from the one with that number on which is kept."""
+        return life + -life % self._stride(life)
+
+    def _stride(self, life: int) -> int:
+        """Every how many draws one is kept by then: a power of two."""
+        return max(self._sparse, min(_FARTHEST, 1 << max(0, (life // _DENSE).bit_length() - 1)))
 
     def _thin(self) -> None:
         if len(self._samples) >= MAX_SAMPLES:
             self._samples = self._samples[::2]
-            self._sparse = 2 * self._stride()
+            self._sparse = 2 * self._stride(self._life)
 
     @property
     def single(self) -> bool:
