@@ -56,7 +56,7 @@ def holds(condition: str, facts: Mapping[str, Any]) -> bool | None:
     """Whether `condition` holds on `facts`; None when a value that it needs is not known."""
     path, operator, value = parse(condition)
     have = facts.get(path)
-    if operator == "=" and have is not None and value is not None and value.__class__ is not str:
+    if operator == "=" and have is not None and value is not None and (value.__class__ is not str or value[:1] != "@"):
         return bool(have == value)  # most of them, and hundreds are asked of each run
     if isinstance(value, str) and value.startswith("@"):
         value = facts.get(value[1:])

@@ -48,10 +48,14 @@ def found(joined: bytes, search: Search, longest: int) -> list[Hit]:
     if not at:
         return []
     shown: list[bytes] = []
+    known: dict[bytes, bytes] = {}  # mostly it is one line over and over, which moves the cursor and shows nothing
     for start in at:
         end = joined.find(b"\n", start, start + longest)
         raw = joined[start : start + longest if end == -1 else end]
-        shown.append(seen(raw.decode("utf-8", "replace")).encode())
+        line_seen = known.get(raw)
+        if line_seen is None:
+            line_seen = known[raw] = seen(raw.decode("utf-8", "replace")).encode()
+        shown.append(line_seen)
     text = b"\n".join(shown)
     hits: list[Hit] = []
     line = size = 0
