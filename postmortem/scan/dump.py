@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from postmortem.jobconfig.parse import integer
 from postmortem.model import ConfigDump, Place
@@ -25,6 +26,14 @@ MAX_KNOWN, MAX_SHORT = 4096, 200
 """Lines of configs that are kept bare, and bytes of one: the runs of a fleet say mostly the same."""
 _INSIDE = re.compile(r"\s+(?:[\"\[\]{}]|-?\d|true|false|null)|\}\s*$")
 _KEY = re.compile(r'(\s*)"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*(.*)$')
+
+
+class _Row(NamedTuple):
+    """A line of a config: bare, as it is seen (empty if nothing is), and whether it may stand in a config."""
+
+    text: str
+    shown: str
+    inside: bool
 
 
 class DumpReader:
@@ -62,43 +71,52 @@ class DumpReader:
             return self.offer(raw, place, opens=opens)
         return self._row(text, shown, place.line)
 
-    def read(self, region: Region, at: int, line_of: Callable[[int], int]) -> int:
+    def read(self, region: Region, at: int, line_of: Callable[[int], int], quiet: int = 0) -> int:
         """Take the lines of the open dump from byte `at` of `region` on, as if each were offered; the byte at which the
-        first starts that is not plainly one of its."""
-        raw = region.raw
-        while self._place is not None and at < len(raw):
+        first starts that is not plainly one of its. Of the lines before byte `quiet` others are passed over."""
+        raw, size = region.raw, len(region.raw)
+        line = line_of(at)
+        while self._place is not None and at < size:
             stop = raw.find(b"\n", at)
-            stop = len(raw) if stop == -1 else stop
+            stop = size if stop == -1 else stop
             if stop - at > MAX_TEXT or raw.find(b"\r", at, stop - 1) != -1:
                 break
-            line = raw[at:stop]
-            known = self._known.get(line)
-            if known is None:
-                text = self._peel(strip_escapes(line.decode("utf-8", "replace"))).rstrip()
-                known = text, seen(text)
-                if len(line) < MAX_SHORT:
-                    if len(self._known) >= MAX_KNOWN:
-                        self._known.clear()
-                    self._known[line] = known
-            text, shown = known
-            if shown.strip():
-                if len(self._rows) == 1 and not _KEY.match(shown):
+            whole = raw[at:stop]
+            row = self._known.get(whole) or self._look(whole)
+            if row.shown:
+                if len(self._rows) == 1 and not _KEY.match(row.shown):
                     break
-                if not self._row(text, shown, line_of(at)):
+                if row.inside:
+                    self._take(row.text, row.shown, line)
+                elif stop >= quiet:
                     break
             at = stop + 1
-        return min(at, len(raw))
+            line += 1
+        return min(at, size)
+
+    def _look(self, line: bytes) -> _Row:
+        text = self._peel(strip_escapes(line.decode("utf-8", "replace"))).rstrip()
+        shown = seen(text)
+        row = _Row(text, shown if shown.strip() else "", _INSIDE.match(shown) is not None)
+        if len(line) < MAX_SHORT:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[line] = row
+        return row
 
     def _row(self, text: str, shown: str, line: int) -> bool:
         if not _INSIDE.match(shown):
             return False
+        self._take(text, shown, line)
+        return True
+
+    def _take(self, text: str, shown: str, line: int) -> None:
         self._rows.append((text, line))
         self._chars += len(text)
         if shown == "}":
             self._close()
         elif len(self._rows) > MAX_LINES or self._chars > MAX_CHARS:
             self.abandon()
-        return True
 
     def take(self) -> ConfigDump:
         """The finished dump."""
@@ -151,26 +169,30 @@ def _value(rows: list[tuple[str, int]]) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+@lru_cache(maxsize=MAX_KNOWN)
+def _parts(text: str) -> tuple[str | None, str]:
+    """The key that a row names, if any, and what is left of it."""
+    key = _KEY.match(text)
+    return (key[2], key[3]) if key else (None, text.strip())
+
+
 def _paths(rows: list[tuple[str, int]]) -> dict[str, int]:
     """Dotted path → physical line, from the indentation that ``json.dumps(indent=4)`` gives."""
     found: dict[str, int] = {}
     # the path of each open object or list (None: too long to be one of a setting) and how many elements it had
     stack: list[tuple[str | None, int | None]] = []
     for text, line in rows[1:-1]:
-        stripped = text.strip()
-        if stripped[0] in "]}":
+        name, value = _parts(text) if len(text) < MAX_SHORT else _parts.__wrapped__(text)
+        if name is None and value[0] in "]}":
             if stack:
                 stack.pop()
             continue
         outer, count = stack[-1] if stack else ("", None)
-        key = _KEY.match(text)
-        if key:
-            name, value = key.group(2), key.group(3)
-        else:
+        if name is None:
             if count is None:
                 continue
             stack[-1] = (outer, count + 1)
-            name, value = f"[{count}]", stripped
+            name = f"[{count}]"
         path = None
         if outer is not None and len(outer) + len(name) < MAX_PATH:
             path = outer + name if name.startswith("[") or not outer else f"{outer}.{name}"

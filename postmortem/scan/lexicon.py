@@ -134,8 +134,8 @@ class Lexicon:
         """What lines that were read mean; see recognise.py."""
         self.framed: dict[str, tuple[Compiled, ...]] = {}
         """The `frame` entries that match a frame; see timeline/frames.py."""
-        self.settings: dict[bytes, tuple[str, str]] = {}
-        """Lines of configs that were read, without what stands before them, and as they are seen; see dump.py."""
+        self.settings: dict[bytes, Any] = {}
+        """What was read of lines of configs; see dump.py."""
         self._peeled = "", ""
         """The line that was peeled last, and what is left of it."""
         self._owners = tuple(map(frozenset, asked.values()))

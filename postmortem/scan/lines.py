@@ -58,7 +58,12 @@ class Lines:
     @property
     def watching(self) -> bool:
         """Whether the next line matters whatever it says."""
-        return bool(self.dump.open or self.tracebacks.want_code or self._box.open or self._broken.open)
+        return self.dump.open or self.waiting
+
+    @property
+    def waiting(self) -> bool:
+        """The same but for a dump."""
+        return self.tracebacks.want_code or self._box.open or self._broken.open
 
     @property
     def state(self) -> State:

@@ -60,6 +60,8 @@ class Recogniser:
         self._known = lexicon.meanings
         self._chosen: tuple[str, ...] = ()
         """Texts of the user's that look like a statement: the job's name, paths and prompts of its config."""
+        self._asked: set[str] = set()
+        """Texts of the user's that need not be looked at again: the jobs of one log have most in common."""
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -68,7 +70,10 @@ class Recogniser:
 
     def chosen(self, texts: Sequence[str]) -> None:
         """The user wrote or named `texts`: where a line repeats one of them, that says nothing."""
-        for text in self._lexicon.telling([text.strip()[:MAX_CHOSEN_TEXT] for text in texts]):
+        new = [text for text in (text.strip()[:MAX_CHOSEN_TEXT] for text in texts) if text not in self._asked]
+        if len(self._asked) < MAX_KNOWN:
+            self._asked.update(new)
+        for text in self._lexicon.telling(new):
             if text not in self._chosen and len(self._chosen) < MAX_CHOSEN:
                 self._chosen = (*self._chosen, text)
 
@@ -149,14 +154,17 @@ class Recogniser:
 
         What the line starts with, or its frame holds, is a message, even if something is called like it.
         """
+        frame = _FRAME.match(text)
+        opens = frame.end() if frame else 0
+        anchors = item.pattern.anchors
+        if anchors and all(text.find(anchor, opens + 1) == -1 for anchor in anchors):
+            return False  # nothing behind the start can say it
         spans = [span for naming in self._lexicon.namings for span in naming.spans(text)]
         for chosen in self._chosen:
             at = text.find(chosen, 1)
             while at != -1:
                 spans.append((at, at + len(chosen)))
                 at = text.find(chosen, at + len(chosen))
-        frame = _FRAME.match(text)
-        opens = frame.end() if frame else 0
         telling = [(start, end) for start, end in spans if opens < start < until <= end and item.match(text[start:end])]
         if not telling:
             return False

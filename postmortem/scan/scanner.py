@@ -125,14 +125,17 @@ class Scanner:
         if b"{" in region.raw:
             found += ((opening.start(), None) for opening in _OPENING.finditer(region.raw))
             found.sort(key=_where)
-        at = index = 0
+        at = index = literal = 0
         size = len(region.raw)
         count = len(found)
         read = 0
         lines = region.lines()
         while at < size:
             if self._lines.dump.open:
-                at = self._lines.dump.read(region, at, lines)
+                while literal < count and (found[literal][0] < at or found[literal][1] is None):
+                    literal += 1
+                quiet = found[literal][0] if literal < count else size
+                at = self._lines.dump.read(region, at, lines, 0 if self._lines.waiting else quiet)
                 self._lines.take_dump()
                 while index < count and found[index][0] < at:
                     index += 1
