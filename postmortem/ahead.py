@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import mmap
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -185,6 +184,8 @@ class Second:
             self._lives = False
             return None
         if pieces is None:
+            import pickle
+
             at = (self._slot - self._has) % AT_ONCE * ROOM
             with memoryview(self._memory)[at : at + size] as written:
                 pieces = pickle.loads(written)  # noqa: S301 - by a copy of this process
@@ -210,6 +211,8 @@ def _serve(cutter: Cutter, memory: mmap.mmap, parents: Connection, pipe: Connect
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
+        import pickle
+
         parents.close()
         gc.disable()
         while True:
