@@ -113,7 +113,8 @@ class Fold:
         self._recent.append(sample)
         if self._life == self._due:
             self._samples.append(sample)
-            self._thin()
+            if len(self._samples) >= MAX_SAMPLES:
+                self._thin()
             self._due = self._next(self._life + 1)
         self._draws += 1
         self._life += 1
@@ -191,6 +192,8 @@ class Fold:
 
     def _next(self, life: int) -> int:
         """The first draw from the one with that number on which is kept."""
+        if life < _DENSE and self._sparse == 1:
+            return life
         return life + -life % self._stride(life)
 
     def _stride(self, life: int) -> int:
@@ -198,9 +201,8 @@ class Fold:
         return max(self._sparse, min(_FARTHEST, 1 << max(0, (life // _DENSE).bit_length() - 1)))
 
     def _thin(self) -> None:
-        if len(self._samples) >= MAX_SAMPLES:
-            self._samples = self._samples[::2]
-            self._sparse = 2 * self._stride(self._life)
+        self._samples = self._samples[::2]
+        self._sparse = 2 * self._stride(self._life)
 
     @property
     def single(self) -> bool:

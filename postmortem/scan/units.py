@@ -7,6 +7,7 @@ next one begins. Behind a traceback that is full, each line is a unit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from postmortem.knowledge.expressions import ignores_digits, with_any_digits
 from postmortem.model import Event, Item, Traceback
@@ -83,7 +84,10 @@ class Units:
         self._starts: dict[bytes, Unit | None] = {b"": Unit()}
         self._full: dict[State, dict[bytes, Unit | None]] = {state: {} for state in FULL}
         self._size = 0
-        self._numbered = _numbered([*self._lexicon.words, *(text.encode() for text in self._chosen)])
+        self._numbered = (
+            *_numbered(self._lexicon.words),
+            *_numbered(tuple(text.encode() for text in self._chosen)),
+        )
 
     def renew(self) -> None:
         """Forget what is no longer so, or too much."""
@@ -235,7 +239,8 @@ class Units:
         return all(_blind(item, text) for item in (*self._lexicon.prefixes, *self._lexicon.carriers, *entries))
 
 
-def _numbered(words: Iterable[bytes]) -> tuple[bytes, ...]:
+@lru_cache(maxsize=8)
+def _numbered(words: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """The forms of words that name a digit."""
     return tuple(form for word in words if (form := word.translate(FORM)) != word)
 
