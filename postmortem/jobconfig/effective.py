@@ -175,20 +175,24 @@ def _agreed(
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """One setting with the value that it has by default, and its place: keys below the settings, or below each item of
-    the list `head`, behind whose index a path goes on with `tail`."""
+    """One setting with the value that it has by default, and its place: keys below the settings (their last, and the
+    number of what stands before it), or below each item of the list `head`, behind whose index a path goes on with
+    `tail`."""
 
     setting: Setting
     default: Value
     keys: tuple[str | int, ...]
+    parent: int
     head: str | None = None
     tail: str = ""
 
 
 class _Prepared(msgspec.Struct, frozen=True):
-    """The settings, those of them that follow another one, the lists that any is in, and all older names."""
+    """The settings, the keys of the sections that they are in by number, the lists that any is in, those that follow
+    another one, and all older names."""
 
     usual: list[_Asked]
+    parents: list[tuple[str | int, ...]]
     heads: frozenset[str]
     followers: list[tuple[Setting, str]]
     aliases: frozenset[str]
@@ -197,13 +201,16 @@ class _Prepared(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=2)
 def _prepared(knowledge: Knowledge) -> _Prepared:
     usual: list[_Asked] = []
+    parents: dict[tuple[str | int, ...], int] = {}
     for setting in knowledge.settings:
         default = Value(setting.default, DEFAULT)
         head, listed, tail = setting.path.partition("[]")
-        keys = _parts(tail.removeprefix(".")) if tail else ()
-        usual.append(_Asked(setting, default, keys, head, tail) if listed else _Asked(setting, default, _parts(head)))
+        keys = _parts(tail.removeprefix(".") if listed else head) if tail or not listed else ()
+        parent = parents.setdefault(keys[:-1], len(parents))
+        usual.append(_Asked(setting, default, keys, parent, head if listed else None, tail))
     return _Prepared(
         usual,
+        list(parents),
         frozenset(asked.head for asked in usual if asked.head is not None),
         [(setting, setting.follows) for setting in knowledge.settings if setting.follows],
         frozenset(alias for setting in knowledge.settings for alias in setting.aliases),
@@ -214,13 +221,16 @@ def _values(source: str, raw: RawConfig, knowledge: Knowledge) -> dict[str, Valu
     values: dict[str, Value] = {}
     prepared = _prepared(knowledge)
     lists = {head: _items(raw.settings, head) for head in prepared.heads}
+    sections = [_below(raw.settings, keys) for keys in prepared.parents]
     for asked in prepared.usual:
         setting, head = asked.setting, asked.head
-        places: Iterable[tuple[str, Any]] = ((setting.path, raw.settings),)
-        if head is not None:
-            places = ((f"{head}[{index}]{asked.tail}", item) for index, item in lists[head])
-        for path, within in places:
-            found, at = _below(within, asked.keys), path
+        given: Iterable[tuple[str, Any]]
+        if head is None:  # nearly all of them, and most are not given
+            given = ((setting.path, _below(sections[asked.parent], asked.keys[-1:])),)
+        else:
+            given = ((f"{head}[{index}]{asked.tail}", _below(item, asked.keys)) for index, item in lists[head])
+        for path, found in given:
+            at = path
             if found is _MISSING or found is None:
                 for alias in setting.aliases:
                     found, at = _lookup(raw.settings, _fill(alias, path))
