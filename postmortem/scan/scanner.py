@@ -125,6 +125,8 @@ class Scanner:
         if b"{" in region.raw:
             found += ((opening.start(), None) for opening in _OPENING.finditer(region.raw))
             found.sort(key=_where)
+        if not found and not self._lines.watching:
+            return
         at = index = literal = 0
         size = len(region.raw)
         count = len(found)
