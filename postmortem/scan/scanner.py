@@ -14,12 +14,12 @@ from postmortem.scan.dump import DumpReader, texts_of
 from postmortem.scan.floods import WINDOW, Floods
 from postmortem.scan.items import Items
 from postmortem.scan.lexicon import Compiled, Lexicon
-from postmortem.scan.recognise import Recogniser
+from postmortem.scan.recognise import MAX_EVENT_TEXT, Recogniser
 from postmortem.scan.rest import Rest
 from postmortem.scan.segments import BULK_FROM, MAX_TEXT, Cutter, Draw, Piece, Region, Text
 from postmortem.scan.traceback import once
 from postmortem.scan.unwrap import look_ahead
-from postmortem.scan.writers import Tracebacks
+from postmortem.scan.writers import MAX_WRITERS, Tracebacks
 from postmortem.text import LogText, seen, strip_escapes
 
 BLOCK = 1 << 20
@@ -88,6 +88,10 @@ class Scanner:
             warnings.append(Notice("too_many_events", None, {"count": self._items.dropped}))
         if self._tracebacks.left_out:
             warnings.append(Notice("frames_left_out", None, {"count": self._tracebacks.left_out}))
+        if self._tracebacks.mixed:
+            warnings.append(Notice("writers_left_out", None, {"read": MAX_WRITERS}))
+        if self._recognise.cut:
+            warnings.append(Notice("events_cut", None, {"count": self._recognise.cut, "read": MAX_EVENT_TEXT}))
         if cutter.cut_long:
             warnings.append(Notice("long_lines_cut", None, {"count": cutter.cut_long}))
         return ScanResult(
