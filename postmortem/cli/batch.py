@@ -208,17 +208,20 @@ def _done(
 
             engine = held.enter_context(batch_cluster.connected(scheduler, base, pack, folders)).rows
         store = cache.Cache(base.version, home() if use_cache else None)
+        held.callback(store.close)
         progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
             found = done_of(targets, Lexicon(base), store, workers or pool.cores(), pack, step, engine)
             with closing(found):
                 done.extend(found)
+        except pool.NoWorkers:
+            raise Failure(
+                "no workers can be started here (too little memory, or too many processes); try --workers 1"
+            ) from None
         except KeyboardInterrupt:
             if not done:
                 raise
             output.tell(f"interrupted: {len(done)} runs are done; what follows is of these, and a new start goes on")
             return done, False
-        finally:
-            store.close()
     return done, True
