@@ -12,7 +12,7 @@ import typer
 
 from postmortem.cli import common, guard, options, output
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.text import LogText, printable
+from postmortem.text import LogText, named, printable
 
 if TYPE_CHECKING:
     from postmortem.fleet.find import Passed
@@ -120,7 +120,7 @@ def batch(
         folders, base, pack, workers or None, include, exclude, since, scheduler, targets, lang, use_cache=cache
     )
     if not done:
-        shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
+        shown = ", ".join(named(folder, 100) for folder in folders[:3])
         asked = [name for name, given in (("include", include), ("exclude", exclude), ("since", since)) if given]
         if asked:
             raise Failure(f"{shown}: no run in it that {' and '.join(f'--{name}' for name in asked)} would let through")
@@ -158,12 +158,17 @@ def _check(where: str) -> None:
         raise Failure(f"--where: {printable(str(error))}", USAGE) from None
 
 
+def _text(words: str | LogText) -> str:
+    return words.reveal() if isinstance(words, LogText) else words
+
+
 def tell_passed(passed: Passed, texts: Texts) -> None:
     """Say what of the folders was not looked into."""
     if passed.links:
         output.tell(texts("fleet.passed.links", {"count": passed.links}))
     if passed.unread:
-        names = [f"{printable(name)[:200] or '.'} ({why})" for name, why in list(passed.unread.items())[:MAX_UNREAD]]
+        first = list(passed.unread.items())[:MAX_UNREAD]
+        names = [f"{named(name, 200) or '.'} ({_text(texts.problem(why))})" for name, why in first]
         more = ["…"] * (len(passed.unread) > MAX_UNREAD)
         values = {"count": len(passed.unread), "names": LogText(", ".join(names + more))}
         output.tell(texts("fleet.passed.unread", values))

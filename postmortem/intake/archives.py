@@ -51,7 +51,7 @@ _BROKEN = (
     *(zlib.error, tarfile.TarError, zipfile.BadZipFile, LookupError, ArithmeticError),
 )
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-_NO_WAY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+_NO_WAY = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 _CODEC_ERRORS = (("lzma", "LZMAError"), ("zstandard", "ZstdError"))
 
 
