@@ -40,6 +40,18 @@ def printable(raw: str) -> str:
     return shown if shown.isascii() else _PILE.sub(r"\1", shown)
 
 
+_LIKE_WORDS = re.compile(r"[:;] |['\"`]|\A\s|\s\Z")
+"""In a name what could pass for the end of it and for words of ours."""
+
+
+def named(raw: str, longest: int = 300) -> str:
+    """A file's name as a message shows it: one harmless line, in quotation marks where it reads like a message."""
+    shown = printable(raw)
+    if len(shown) > longest:
+        shown = shown[: longest - 1] + "…"
+    return '"' + shown.replace('"', '\\"') + '"' if _LIKE_WORDS.search(shown) else shown
+
+
 def seen(raw: str) -> str:
     """`raw`, one line of a log, without what shows nothing: what is left is what its reader sees.
 

@@ -10,7 +10,7 @@ import pytest
 
 from postmortem import pipeline
 from postmortem.compare import build as compare
-from postmortem.intake import IntakeError, folders, jobdb, open_path
+from postmortem.intake import IntakeError, folders, jobdb, open_path, outputs
 from postmortem.jobconfig import ConfigText, effective
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Notice
@@ -19,6 +19,7 @@ from postmortem.scan import Lexicon, scan, traceback
 from tests.conftest import Analyse
 from tests.intake.test_folders import LOG, run_folder
 from tests.intake.test_jobdb import database
+from tests.intake.test_outputs import weights
 from tests.simulate import config, head, training
 
 RUN = head(config()) + training(400, {0, 1, 2, 3})
@@ -111,3 +112,32 @@ def test_what_is_read_of_a_line(lexicon: Lexicon) -> None:
         assert told(scan([text], lexicon).warnings, "long_lines_cut") == expected
         pieces = [text[at : at + 1000] for at in range(0, len(text), 1000)]
         assert told(scan(pieces, lexicon).warnings, "long_lines_cut") == expected
+
+
+def test_text_of_an_event(lexicon: Lexicon) -> None:
+    line = "Error running job: CUDA error: out of memory "
+    for size, count in ((2000, 0), (2001, 1)):
+        found = scan([f"{head(config())}{line}{'x' * (size - len(line))}\n".encode()], lexicon)
+        assert [one["count"] for one in told(found.warnings, "events_cut")] == [count] * bool(count)
+
+
+def test_processes_that_write_one_log(lexicon: Lexicon) -> None:
+    def begun(ranks: int) -> bytes:
+        return "".join(f"[rank{n}]: Traceback (most recent call last):\n" for n in range(ranks)).encode()
+
+    assert not told(scan([begun(63)], lexicon).warnings, "writers_left_out")
+    assert told(scan([begun(65)], lexicon).warnings, "writers_left_out") == [{"read": 64}]
+
+
+def test_checkpoints_of_a_name(tmp_path: Path, lexicon: Lexicon) -> None:
+    for step in range(12):
+        weights(tmp_path / f"mugs_{step:09d}.safetensors")
+    assert not _of_folder(tmp_path, lexicon)
+    weights(tmp_path / "mugs_000000012.safetensors")
+    assert _of_folder(tmp_path, lexicon) == [{"count": 1}]
+
+
+def _of_folder(folder: Path, lexicon: Lexicon) -> list[Mapping[str, Any]]:
+    logs = [Source("log", "utf-8", [RUN.encode()])]
+    found = pipeline.analyse("-", logs, [], lexicon, folder=outputs.witness(folder))
+    return told(found.warnings, "checkpoints_left_out")

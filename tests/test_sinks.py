@@ -249,3 +249,17 @@ def test_nothing_acts_in_what_a_watcher_writes(world: World, tmp_path: Path) -> 
     for path in written:
         clean(path.read_bytes(), path.suffix)
         path.unlink()
+
+
+def test_a_name_is_told_from_the_message_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {
+        "run.log": "run.log",
+        "C:\\runs\\a b.log": "C:\\runs\\a b.log",
+        "log: permission denied; run `x`": '"log: permission denied; run `x`"',
+        'a": no such file or directory ': '"a\\": no such file or directory "',
+        "it's": '"it\'s"',
+        "n" * 400: "n" * 299 + "…",
+    }
+    for name, told in shown.items():
+        assert run(["analyze", name]) == 3
+        assert capsys.readouterr().err.startswith(f"postmortem: {told}: ")

@@ -12,7 +12,7 @@ import typer
 
 from postmortem.cli import common, guard, options, output
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.text import LogText, printable
+from postmortem.text import LogText, named, printable
 
 if TYPE_CHECKING:
     from postmortem.fleet.find import Passed
@@ -120,7 +120,7 @@ def batch(
         folders, base, pack, workers or None, include, exclude, since, scheduler, targets, lang, use_cache=cache
     )
     if not done:
-        shown = ", ".join(printable(folder)[:100] for folder in folders[:3])
+        shown = ", ".join(named(folder, 100) for folder in folders[:3])
         asked = [name for name, given in (("include", include), ("exclude", exclude), ("since", since)) if given]
         if asked:
             raise Failure(f"{shown}: no run in it that {' and '.join(f'--{name}' for name in asked)} would let through")
@@ -158,12 +158,17 @@ def _check(where: str) -> None:
         raise Failure(f"--where: {printable(str(error))}", USAGE) from None
 
 
+def _text(words: str | LogText) -> str:
+    return words.reveal() if isinstance(words, LogText) else words
+
+
 def tell_passed(passed: Passed, texts: Texts) -> None:
     """Say what of the folders was not looked into."""
     if passed.links:
         output.tell(texts("fleet.passed.links", {"count": passed.links}))
     if passed.unread:
-        names = [f"{printable(name)[:200] or '.'} ({why})" for name, why in list(passed.unread.items())[:MAX_UNREAD]]
+        first = list(passed.unread.items())[:MAX_UNREAD]
+        names = [f"{named(name, 200) or '.'} ({_text(texts.problem(why))})" for name, why in first]
         more = ["…"] * (len(passed.unread) > MAX_UNREAD)
         values = {"count": len(passed.unread), "names": LogText(", ".join(names + more))}
         output.tell(texts("fleet.passed.unread", values))
@@ -186,7 +191,7 @@ def _done(
     """What is done of the runs, and whether that is all of them. Raises Failure."""
     from postmortem import processes
     from postmortem.cli.progress import bar
-    from postmortem.fleet import cache
+    from postmortem.fleet import cache, pool
     from postmortem.fleet.find import Passed, find
     from postmortem.fleet.run import done_of
     from postmortem.intake import IntakeError
@@ -209,17 +214,20 @@ def _done(
 
             engine = held.enter_context(batch_cluster.connected(scheduler, base, pack, folders)).rows
         store = cache.Cache(base.version, home() if use_cache else None)
+        held.callback(store.close)
         progress = held.enter_context(bar(len(targets)))
         try:
             step = progress.step if progress else None
             found = done_of(targets, Lexicon(base), store, workers or processes.cores(), pack, step, engine)
             with closing(found):
                 done.extend(found)
+        except pool.NoWorkers:
+            raise Failure(
+                "no workers can be started here (too little memory, or too many processes); try --workers 1"
+            ) from None
         except KeyboardInterrupt:
             if not done:
                 raise
             output.tell(f"interrupted: {len(done)} runs are done; what follows is of these, and a new start goes on")
             return done, False
-        finally:
-            store.close()
     return done, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -127,7 +128,22 @@ def _groups(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None
 
 
 def _page(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None:
-    """The page, and beside it the folder of the failed runs' reports."""
+    """The page, and beside it the folder of the failed runs' reports; without the page no new folder stays."""
+    from postmortem.fleet import reports
+
+    folder = target.with_name(target.stem + "_reports")
+    there = folder.exists()
+    try:
+        _page_and_reports(shown, wanted, target, folder, base)
+    except BaseException:
+        if not there:
+            with suppress(OSError):
+                reports.clear(folder, ())
+                folder.rmdir()
+        raise
+
+
+def _page_and_reports(shown: Shown, wanted: Wanted, target: Path, folder: Path, base: Knowledge) -> None:
     from postmortem import processes
     from postmortem.cli.progress import bar
     from postmortem.fleet import page, reports, table
@@ -135,7 +151,6 @@ def _page(shown: Shown, wanted: Wanted, target: Path, base: Knowledge) -> None:
     from postmortem.report.texts import Texts
     from postmortem.scan import Lexicon
 
-    folder = target.with_name(target.stem + "_reports")
     asked = reports.wanted(shown.kept, shown.paths, folder, wanted.lang, redact=wanted.redact)
     try:
         reports.clear(folder, asked.values())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from postmortem.cli import common, guard, progress
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.text import printable
+from postmortem.text import named
 
 if TYPE_CHECKING:
     from postmortem.cli.options import Given
@@ -52,7 +52,7 @@ def open_input(
         near = _meant(path)
         raise Failure(f"{error}; did you mean the command `{near}`?" if near else str(error)) from None
     except OSError as error:  # no place for temporary files, a pipe that breaks
-        raise Failure(f"{printable(path)[:300]}: {(error.strerror or type(error).__name__).lower()}") from None
+        raise Failure(f"{named(path)}: {(error.strerror or type(error).__name__).lower()}") from None
 
 
 def analysed(

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 from postmortem import COLLECT_EVERY
 
 _OF_A_WRITE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG)
+_UNMAPPED = "failed to map segment"
+"""What the system's loader says of a library for which there is no memory."""
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
 
@@ -205,7 +207,7 @@ def _usage_or_bug(error: Exception, arguments: list[str]) -> int:
         return 2
     from postmortem import faults
 
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _UNMAPPED in str(error)):
         _say("not enough memory on this machine for this input")
         return 3
     fault = faults.noted(error, arguments[0] if arguments else "main")

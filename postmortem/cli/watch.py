@@ -16,7 +16,7 @@ import typer
 
 from postmortem.cli import common, forms, output, redaction
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.text import printable
+from postmortem.text import named, printable
 
 if TYPE_CHECKING:
     from postmortem.fleet.watch.events import Event
@@ -205,7 +205,7 @@ def _renderer(base: Knowledge, *, redact: bool) -> Callable[[Judged], Rendered]:
 
 def _tell(texts: Texts) -> Callable[[str, str, str], None]:
     def tell(what: str, path: str, why: str) -> None:
-        output.tell(f"{printable(path)[:300]}: {texts(f'watch.tell.{what}', {'why': why})}")
+        output.tell(f"{named(path)}: {texts(f'watch.tell.{what}', {'why': why})}")
 
     return tell
 

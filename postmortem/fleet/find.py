@@ -16,7 +16,7 @@ from postmortem.fleet.places import Entry, LocalPlace, Place
 from postmortem.intake import is_url, jobdb
 from postmortem.intake.errors import IntakeError
 from postmortem.intake.folders import CONFIG_NAMES, LOG_NAMES, MAX_OLD_LOGS, OLD_LOG, inside, natural
-from postmortem.text import printable
+from postmortem.text import named
 
 LOGS = (".log", ".out", ".err")
 MAYBE = (".txt",)
@@ -128,7 +128,7 @@ def _below(root: str, seen: set[tuple[Any, Any]], passed: Passed) -> Iterator[Ta
             return
         place.entries()
     except OSError as error:
-        raise IntakeError(f"{printable(root)[:300]}: {_why(error)}") from None
+        raise IntakeError(f"{named(root)}: {_why(error)}") from None
     yield from _walk(place, "", _Walk(seen, passed, os.path.realpath(root)), 0)
 
 

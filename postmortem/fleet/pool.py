@@ -14,12 +14,13 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from postmortem import COLLECT_EVERY
 from postmortem.files import sweep_folders
@@ -39,6 +40,8 @@ Task = Callable[[list[Target]], list[Done]]
 
 GRACE_S = 2.0
 """What a worker that is to end may take for it."""
+LOOK_EVERY_S = 1.0
+"""Between two looks whether somebody is still there who would hand a result over."""
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
@@ -46,6 +49,10 @@ _lexicon: Lexicon | None = None
 _busy = False
 _orphaned: Path | None = None
 """In a worker: the room that it has to take away itself."""
+
+
+class NoWorkers(RuntimeError):
+    """The system lets no workers be started: too little memory, or too many processes."""
 
 
 def run_all(targets: Iterable[Target], lexicon: Lexicon, workers: int, pack: Path | None = None) -> Iterator[Done]:
@@ -66,8 +73,43 @@ def _room() -> Path:
 
 
 def _executor(workers: int, pack: Path | None, room: Path) -> ProcessPoolExecutor:
+    threading.excepthook = _unheard
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(workers, mp_context=context, initializer=begin, initargs=(pack, room))
+
+
+def _unheard(told: threading.ExceptHookArgs) -> None:
+    """What ends the thread that looks after the workers is said by `answer`, in one line."""
+    if type(told.thread).__name__ != "_ExecutorManagerThread":
+        threading.__excepthook__(told)
+
+
+def answer(executor: ProcessPoolExecutor, future: Future[Result]) -> Result:
+    """The result of `future`. Raises BrokenProcessPool, and NoWorkers where nobody is left to bring it.
+
+    Without room for one more thread the library's own ends, and nobody would be told.
+    """
+    while True:
+        try:
+            return future.result(LOOK_EVERY_S)
+        except NotYet:
+            manager: Any = executor._executor_manager_thread
+            lost = manager is None or not manager.is_alive()
+            if future.done():  # in between, or the task's own
+                return future.result()
+            if lost:
+                raise NoWorkers from None
+
+
+def submit(executor: ProcessPoolExecutor, task: Callable[..., Result], *given: Any) -> Future[Result]:
+    """`executor.submit`, undisturbed. Raises BrokenProcessPool and NoWorkers."""
+    try:
+        with undisturbed():
+            return executor.submit(task, *given)
+    except BrokenProcessPool:
+        raise
+    except (RuntimeError, BlockingIOError, MemoryError):  # no more threads, no more processes
+        raise NoWorkers from None
 
 
 @contextmanager
@@ -113,7 +155,7 @@ class Pool:
                     return
                 share, future = waiting.popleft()
                 try:
-                    yield from future.result()
+                    yield from answer(self._executor, future)
                 except BrokenProcessPool:
                     # a worker was killed: which target it had, only each alone can tell
                     again = [share, *(other for other, _ in waiting)]
@@ -132,8 +174,7 @@ class Pool:
 
     def _submit(self, share: list[Target]) -> Future[list[Done]]:
         try:
-            with undisturbed():
-                return self._executor.submit(ending, self._task, share)
+            return submit(self._executor, ending, self._task, share)
         except BrokenProcessPool as error:
             broken: Future[list[Done]] = Future()
             broken.set_exception(error)
@@ -144,9 +185,7 @@ class Pool:
         for target in share:
             single = self._new(1)
             try:
-                with undisturbed():
-                    future = single.submit(ending, self._task, [target])
-                done = future.result()[0]
+                done = answer(single, submit(single, ending, self._task, [target]))[0]
             except BrokenProcessPool:
                 why = "the process that read it was killed (for lack of memory, perhaps)"
                 done = Done(target, None, failed(target, "error", why))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
 
-from postmortem import processes
 from postmortem.files import sweep, write_whole
 from postmortem.fleet import pool
 from postmortem.fleet.row import Row
@@ -92,19 +91,20 @@ def _written(asked: Sequence[Wanted], lexicon: Lexicon, workers: int, pack: Path
             yield _write(one, lexicon)
         return
     done = 0
-    with suppress(BrokenProcessPool), pool.started(workers, pack) as executor:
-        with processes.undisturbed():
-            found = executor.map(partial(pool.ending, _in_worker), asked, chunksize=SHARE)
-        for name in found:
-            done += 1
-            yield name
-    # a worker was killed: the rest is written here, so that the page has all its links
+    with suppress(BrokenProcessPool, pool.NoWorkers), pool.started(workers, pack) as executor:
+        shares = [asked[at : at + SHARE] for at in range(0, len(asked), SHARE)]
+        waiting = deque(pool.submit(executor, pool.ending, _in_worker, share) for share in shares)
+        while waiting:
+            for name in pool.answer(executor, waiting.popleft()):
+                done += 1
+                yield name
+    # a worker was killed, or none could be started: the rest is written here, so that the page has all its links
     for one in asked[done:]:
         yield _write(one, lexicon)
 
 
-def _in_worker(one: Wanted) -> str | None:
-    return _write(one, pool.ready())
+def _in_worker(share: Sequence[Wanted]) -> list[str | None]:
+    return [_write(one, pool.ready()) for one in share]
 
 
 def _write(one: Wanted, lexicon: Lexicon) -> str | None:

@@ -51,7 +51,7 @@ _BROKEN = (
     *(zlib.error, tarfile.TarError, zipfile.BadZipFile, LookupError, ArithmeticError),
 )
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-_NO_WAY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+_NO_WAY = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 _CODEC_ERRORS = (("lzma", "LZMAError"), ("zstandard", "ZstdError"))
 
 
@@ -178,11 +178,26 @@ class _Counted:
         return self._head
 
 
+class _Gzip:
+    """The stream of a gzip file, whose reader looks for the end of names and comments byte by byte, and for ever."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._room = MAX_HEADERS
+
+    def read(self, size: int = -1) -> bytes:
+        if size == 1:
+            self._room -= 1
+            if self._room < 0:
+                raise TooMuch("headers that do not end")
+        return bytes(self._stream.read(size))
+
+
 def _decompressor(codec: str, stream: Any, name: str) -> Any:
     if codec == "gz":
         import gzip
 
-        return gzip.GzipFile(fileobj=stream)
+        return gzip.GzipFile(fileobj=cast(BinaryIO, _Gzip(stream)))
     if codec == "bz2":
         import bz2
 

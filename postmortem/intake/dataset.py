@@ -16,7 +16,7 @@ from postmortem.intake.errors import IntakeError
 from postmortem.intake.folders import inside
 from postmortem.intake.imagesize import size_of
 from postmortem.model import DatasetSizes
-from postmortem.text import LogText, printable
+from postmortem.text import LogText, named
 
 NAME = ".aitk_size.json"
 IMAGES = (".jpg", ".jpeg", ".png", ".webp")
@@ -30,7 +30,7 @@ MAX_SIDE = 1_000_000
 
 def read(folder: Path) -> DatasetSizes:
     """The sizes of the files of the dataset in `folder`. Raises IntakeError where there is no such thing."""
-    shown = printable(str(folder))[:300]
+    shown = named(str(folder))
     try:
         if not folder.is_dir():
             raise IntakeError(f"{shown}: not a folder; give the folder of a dataset")

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from postmortem.intake.errors import IntakeError
-from postmortem.text import printable
+from postmortem.text import named
 
 CONFIG_NAMES = (".job_config.json", "config.yaml", "config.yml", "config.json")
 LOG_NAMES = ("log.txt",)
@@ -137,7 +137,7 @@ def _run_in(folder: Path) -> RunFolder | None:
 
 def _only_run(folder: Path, given: Path) -> RunFolder:
     """The one run below `folder`, else the one loose log in it."""
-    shown = printable(str(given))[:300]
+    shown = named(str(given))
     entries, crowded = _listed(folder)
     runs: list[RunFolder] = []
     unread: list[tuple[str, str]] = []
@@ -152,17 +152,17 @@ def _only_run(folder: Path, given: Path) -> RunFolder:
         return msgspec.structs.replace(runs[0], crowded=runs[0].crowded or crowded, unread=left)
     if runs:
         names = sorted((run.path.name for run in runs), key=natural)
-        listed = ", ".join(printable(name)[:80] for name in names[:MAX_NAMED])
+        listed = ", ".join(named(name, 80) for name in names[:MAX_NAMED])
         more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         raise IntakeError(f"{shown}: holds {len(names)} run folders ({listed}{more}); give one of them")
     loose = _entries(folder, _LOOSE)
     if len(loose) == 1:
         return RunFolder(folder, ((loose[0].name, loose[0]),), configs_in(folder) or _only_config(folder), 0, crowded)
     if loose:
-        names = [printable(entry.name)[:80] for entry in loose[:3]]
+        names = [named(entry.name, 80) for entry in loose[:3]]
         raise IntakeError(f"{shown}: several logs and no log.txt ({', '.join(names)}…); give one of them")
     if unread:
-        raise IntakeError(f"{shown}: {printable(unread[0][0])[:80]}: {unread[0][1]}")
+        raise IntakeError(f"{shown}: {named(unread[0][0], 80)}: {unread[0][1]}")
     where = f"the first {MAX_ENTRIES} entries of this folder" if crowded else "this folder"
     raise IntakeError(f"{shown}: no log.txt in {where}; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from postmortem.faults import PASSING, noted
 from postmortem.intake.errors import IntakeError
 from postmortem.model import JobDatabase, JobRow
-from postmortem.text import LogText, printable
+from postmortem.text import LogText, named, printable
 
 if TYPE_CHECKING:
     import sqlite3  # most folders have no database: it is loaded for one that has
@@ -75,7 +75,7 @@ def read(path: Path, *, configs: bool = True) -> JobDatabase:
 
 def read_named(path: Path) -> JobDatabase:
     """The database that the user named. Raises IntakeError where it is none."""
-    shown = printable(str(path))[:300]
+    shown = named(str(path))
     try:
         if not path.is_file():
             raise IntakeError(f"{shown}: not a file; give the UI's {NAME}")

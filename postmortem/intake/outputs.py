@@ -67,9 +67,11 @@ def witness(folder: Path) -> FolderWitness | None:
         except PermissionError as error:
             optimizer = UNCHECKED
             unread.append((LogText("optimizer.pt"), LogText(_reason(error))))
+    checkpoints, passed_over = _checkpoints(folder, entries)
     return FolderWitness(
         name=LogText(absolute.name),
-        checkpoints=_checkpoints(folder, entries),
+        checkpoints=checkpoints,
+        passed_over=passed_over,
         optimizer=optimizer,
         preview_step=step,
         preview_images=images,
@@ -112,8 +114,11 @@ def _list(folder: Path) -> tuple[list[str], bool]:
     return names, True
 
 
-def _checkpoints(folder: Path, names: list[str]) -> tuple[Checkpoint, ...]:
-    """The checkpoints by step, the numbered ones first; one in several files is as good as its worst file."""
+def _checkpoints(folder: Path, names: list[str]) -> tuple[tuple[Checkpoint, ...], int]:
+    """The checkpoints by step, the numbered ones first, and how many of them are too many to be looked into.
+
+    One in several files is as good as its worst file.
+    """
     groups: dict[tuple[str, int | None], list[str]] = {}
     for name in names:
         match = _WEIGHTS.fullmatch(name) or _WEIGHTS_FOLDER.fullmatch(name)
@@ -134,7 +139,7 @@ def _checkpoints(folder: Path, names: list[str]) -> tuple[Checkpoint, ...]:
             worst = min((state for state, _ in known), key=_WORST.index)
             told = next((at for _, at in known if at is not None), None) if step is None else step
             found.append(Checkpoint(LogText(job), LogText(files[0]), told, step is None, worst))
-    return tuple(reversed(found))
+    return tuple(reversed(found)), len(ordered) - len(checked)
 
 
 def _to_check(folder: Path, ordered: list[tuple[str, int | None]]) -> set[tuple[str, int | None]]:

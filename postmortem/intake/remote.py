@@ -24,6 +24,7 @@ from postmortem.intake.errors import IntakeError, Unreachable
 from postmortem.intake.folders import CONFIG_NAMES, MAX_OLD_LOGS
 from postmortem.intake.packed import Limits
 from postmortem.intake.sources import LOG_SUFFIXES, Intake, open_path, printable_name
+from postmortem.text import printable
 
 STALL_S = 60.0
 """Seconds without a single byte after which a host counts as unreachable."""
@@ -192,7 +193,7 @@ def _as_it_is(source: Any) -> None:
     response = getattr(source, "r", None)
     encoding = str(response.headers.get("Content-Encoding") or "identity") if response is not None else "identity"
     if encoding.lower() not in _ENCODINGS:
-        raise IntakeError(f"sent in an encoding that was not asked for ({printable_name(encoding[:20])}); download it")
+        raise IntakeError(f"sent in an encoding that was not asked for ({printable(encoding[:20])}); download it")
 
 
 def _first_of(head: bytes) -> bytes:
@@ -252,7 +253,7 @@ def reason(error: BaseException) -> str:
     if isinstance(error, IntakeError):
         return str(error)
     if isinstance(error, ImportError):
-        return f"this kind of URL needs another package ({printable_name(str(error).splitlines()[0])})"
+        return f"this kind of URL needs another package ({printable(str(error).splitlines()[0])[:300]})"
     if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
         # fsspec's way of telling any failure of a web server
         error = error.__cause__

@@ -16,7 +16,7 @@ from postmortem.intake import decode, folders, jsonlines, packed, pastes
 from postmortem.intake.errors import IntakeError, Unreadable
 from postmortem.jobconfig.effective import ConfigText
 from postmortem.model import Notice
-from postmortem.text import LogText
+from postmortem.text import LogText, named, printable
 
 if TYPE_CHECKING:
     from postmortem.intake import archives
@@ -160,7 +160,7 @@ def open_path(path: Path, limits: packed.Limits | None = None, *, again: bool = 
     if not stat.S_ISREG(mode) and not (stat.S_ISFIFO(mode) and _SHELL_PIPE.match(str(path))):
         # any pipe but the shell's own could wait for a writer for ever
         hint = f"pipe it in (`{_cat(path)} | postmortem`)" if stat.S_ISFIFO(mode) else "give a log or a run folder"
-        raise IntakeError(f"{_shown(path)}: neither a file nor a folder; {printable_name(hint)}")
+        raise IntakeError(f"{_shown(path)}: neither a file nor a folder; {printable(hint)}")
     if stat.S_ISFIFO(mode):
         try:
             return open_stream(path.open("rb"), str(path), limits, again=again)
@@ -371,15 +371,13 @@ def _cat(path: Path) -> str:
     """A command that a user may copy into a shell, whatever the file is called."""
     import shlex
 
-    name = printable_name(path)
+    name = printable(str(path))[:300]
     return f"cat {shlex.quote(f'./{name}' if name.startswith('-') else name)}"
 
 
 def printable_name(path: object) -> str:
     """A file name as one harmless line."""
-    from postmortem.text import printable
-
-    return printable(os.fspath(path) if isinstance(path, Path) else str(path))[:300]
+    return named(os.fspath(path) if isinstance(path, Path) else str(path))
 
 
 def _shown(path: Path) -> str:

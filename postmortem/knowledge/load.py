@@ -235,6 +235,8 @@ def _check_expressions(entry: Any, where: str) -> None:
     for name, source in (*sources.items(), *anchors.items()):
         if seen(source) != source:
             raise KnowledgeError(f"{where}: {name}: a character that shows nothing; lines are searched without those")
+    if isinstance(entry, Pattern) and "" in entry.anchors:
+        raise KnowledgeError(f"{where}: anchors: an empty one is in every line; leave it out")
     for name, source in sources.items():
         try:
             compiled: Any = _compiled(source, part=part)
@@ -256,8 +258,11 @@ def _compiled(source: str, *, part: bool) -> Any:
         raise ValueError(f"longer than {MAX_EXPRESSION} characters")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", FutureWarning)
         try:
             made = re.compile(source)
+        except FutureWarning as warning:
+            raise ValueError(f"{str(warning).lower()}; write \\[ for the character") from None
         except (re.error, OverflowError, RecursionError):
             return _by_regex(source, part=part)
         try:

@@ -59,8 +59,8 @@ STATEMENTS = frozenset(
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a matching entry says about the run. Everything is optional; absent means "says nothing"."""
 
-    kind: str | None = None
-    resource: str | None = None
+    kind: Literal["gpu_oom", "host_oom", "not_memory"] | None = None
+    resource: Literal["vram", "host_ram", "pinned_host", "pagefile", "shm"] | None = None
     phase: str | None = None
     trainer: str | None = None
     event: str | None = None

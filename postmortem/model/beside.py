@@ -31,7 +31,8 @@ class FolderWitness(msgspec.Struct, frozen=True):
 
     `optimizer` is the state of `optimizer.pt`, None where there is none. `preview_step` and `preview_images`
     are of the last preview by the time stamps in the names. `whole` is False if a folder was too full to list.
-    `unread` are names of what may not be read, each with the reason: of that nothing is known.
+    `unread` are names of what may not be read, each with the reason: of that nothing is known. `passed_over` counts
+    older checkpoints that are too many to be looked into.
     """
 
     name: LogText
@@ -41,6 +42,7 @@ class FolderWitness(msgspec.Struct, frozen=True):
     preview_images: int = 0
     whole: bool = True
     unread: tuple[tuple[LogText, LogText], ...] = ()
+    passed_over: int = 0
 
 
 class DatasetSizes(msgspec.Struct, frozen=True):

@@ -53,6 +53,8 @@ class Event(msgspec.Struct, frozen=True):
     exception: str | None = None
     device: int | None = None
     quoted: bool = False
+    cited: bool = False
+    """Whether its line begins as mail and Markdown quote another text."""
 
 
 class BarSpan(msgspec.Struct, frozen=True):

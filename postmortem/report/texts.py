@@ -46,6 +46,11 @@ class Texts:
             at = place.end()
         return Words(*parts, found[at:])
 
+    def problem(self, why: str) -> str | LogText:
+        """What the system says of a file that it does not let us read; its own words where no text knows them."""
+        key = f"word.problem.{re.sub('[^a-z]+', '_', why)}"
+        return self(key) if self.has(key) else LogText(why[:200])
+
     def _shown(self, name: str, values: Mapping[str, Any]) -> str | LogText:
         value = values.get(name)
         if value is None:
@@ -62,6 +67,8 @@ class Texts:
             return size(value)
         if name in ("phase", "resource", "outcome") and isinstance(value, str):
             return self(f"{name}.{value}.title" if name == "phase" else f"word.{name}.{value}", default=value)
+        if name == "problem":
+            return self.problem(value.reveal() if isinstance(value, LogText) else str(value))
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, float):

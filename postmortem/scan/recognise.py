@@ -60,6 +60,8 @@ class Recogniser:
         self._known = lexicon.meanings
         self._chosen: tuple[str, ...] = ()
         """Texts of the user's that look like a statement: the job's name, paths and prompts of its config."""
+        self.cut = 0
+        """Events that hold a part of their line only."""
         self._asked: set[str] = set()
         """Texts of the user's that need not be looked at again: the jobs of one log have most in common."""
 
@@ -89,8 +91,11 @@ class Recogniser:
             known = tuple(self._read(bare, place, entries))
             if self._lexicon.broken.times == failed:
                 self._known[said] = known
+        cited = text.startswith(">") and bare is not text
+        self.cut += len(bare) > MAX_EVENT_TEXT and any(event.role != "trainer" for event in known)
         for event in known:
-            yield event if event.place is place else msgspec.structs.replace(event, place=place)
+            same = event.place is place and event.cited == cited
+            yield event if same else msgspec.structs.replace(event, place=place, cited=cited)
 
     def claimant(self, text: str, entries: frozenset[Compiled]) -> Compiled | None:
         """Which of some markers claims a line."""

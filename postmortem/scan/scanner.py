@@ -12,10 +12,11 @@ from postmortem.scan.floods import WINDOW, Floods
 from postmortem.scan.items import STARTS, Items
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.lines import Lines
-from postmortem.scan.recognise import Recogniser
+from postmortem.scan.recognise import MAX_EVENT_TEXT, Recogniser
 from postmortem.scan.segments import BULK_FROM, MAX_TEXT, Cutter, Cutting, Draw, Piece, Region, Text, in_place
 from postmortem.scan.units import MAX_UNIT
 from postmortem.scan.unwrap import look_ahead
+from postmortem.scan.writers import MAX_WRITERS
 from postmortem.text import LogText, seen
 
 BLOCK = 3 << 17
@@ -82,6 +83,10 @@ class Scanner:
             warnings.append(Notice("too_many_events", None, {"count": self._items.dropped}))
         if lines.tracebacks.left_out:
             warnings.append(Notice("frames_left_out", None, {"count": lines.tracebacks.left_out}))
+        if lines.tracebacks.mixed:
+            warnings.append(Notice("writers_left_out", None, {"read": MAX_WRITERS}))
+        if self._recognise.cut:
+            warnings.append(Notice("events_cut", None, {"count": self._recognise.cut, "read": MAX_EVENT_TEXT}))
         if cutter.cut_long:
             warnings.append(Notice("long_lines_cut", None, {"count": cutter.cut_long}))
         return ScanResult(

@@ -25,6 +25,9 @@ class Tracebacks:
         self._new: tuple[str, TracebackReader] | None = None
         """The reader for a process that had none; kept once a traceback of its has begun."""
         self._waiting = 0
+        self._crowded = False
+        self.mixed = False
+        """Whether a traceback began in a process beyond those that have a reader of their own."""
 
     @property
     def want_code(self) -> bool:
@@ -74,6 +77,7 @@ class Tracebacks:
         name = found[0].strip() if found else ""
         known = self._readers.get(name)
         self._new = None
+        self._crowded = known is None and len(self._readers) >= MAX_WRITERS
         if known is None and len(self._readers) < MAX_WRITERS:
             known = TracebackReader(self._source)
             self._new = name, known
@@ -84,6 +88,7 @@ class Tracebacks:
         """The line has been read: keep its process's reader if a traceback has begun there."""
         if self._new is not None and self._new[1].begun:
             self._readers[self._new[0]] = self._new[1]
+        self.mixed = self.mixed or (self._crowded and self.latest.begun)
 
     def expect_code(self, wanted: bool) -> None:
         """Whether the next line of the latest line's process is the code of a frame."""

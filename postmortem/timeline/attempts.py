@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, Item, ScanResult, Stage
+from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, Item, ScanResult, Stage, Traceback
 from postmortem.scan.lexicon import Lexicon
 from postmortem.text import LogText
 from postmortem.timeline import clock, ends, frames, ooms, processes, rates, steps
@@ -136,13 +136,22 @@ def _is_name(text: str) -> bool:
 def _unquoted(items: list[Item]) -> list[Item]:
     """Without errors that stand in the middle of other text, where the log is whole enough not to need them.
 
-    In a pasted fragment such a line may be all there is; in a run's own log it is a name, a path or a quotation.
+    In a pasted fragment such a line may be all there is; in a run's own log it is a name, a path or a quotation. Nor
+    with what is quoted as mail quotes, unless the whole run is.
     """
-    if not _headed(items):
+    heads = [item for item in items if isinstance(item, Event) and item.event in _HEAD]
+    if not heads:
         return items
     claims = ("oom", "host_oom", "other_error", "abort")
     kept = [item for item in items if not (isinstance(item, Event) and item.quoted and item.role in claims)]
+    if not any(head.cited for head in heads):
+        kept = [item for item in kept if not _cited(item)]
     return kept or items
+
+
+def _cited(item: Item) -> bool:
+    said = item.exception if isinstance(item, Traceback) else item
+    return isinstance(said, Event) and said.cited
 
 
 def _at_end(

@@ -18,7 +18,12 @@ CRASH_CODES = frozenset({"139", "-11", "11", "134", "-6", "3221225477", "0xc0000
 
 def end_of(items: Sequence[Item], name: str | None) -> End:
     """The end of the attempt that `items` are, before its OOMs are known (see `settle`)."""
-    events = [item for item in items if isinstance(item, Event)]
+    went_on = _last_sign(items, name)
+    events = [
+        item
+        for item in items
+        if isinstance(item, Event) and not (item.role in _PROCESS_ENDS and item.place.offset < went_on)
+    ]
     fatal = _fatal(items, events, name)
     kill = _last(events, "kill")
     stop = _last(events, "stop")
@@ -123,6 +128,20 @@ _GOES_ON = frozenset(
         *("bucket_header", "caching_latents", "caching_text", "baseline", "skip_first_sample"),
     )
 )
+
+
+_PROCESS_ENDS = frozenset({"kill", "exit", "crash"})
+"""Roles of events that say that a process has ended. Where the run goes on below, it was another one."""
+
+
+def _last_sign(items: Sequence[Item], name: str | None) -> int:
+    """Where the program last showed that it lives: went on loading or caching, took a step (a byte offset)."""
+    marked = (
+        item.place.offset
+        for item in reversed(items)
+        if isinstance(item, Event) and item.role == "marker" and item.event in _GOES_ON
+    )
+    return max(next(marked, -1), _last_progress(items, name))
 
 
 _SAYS_MOST = ("abort", "oom", "host_oom", "other_error", "crash", "exception")

@@ -91,6 +91,8 @@ def _notices(
         yield Notice("folder_unread", None, {"file": name, "problem": why})
     if not folder.whole and not folder.unread:
         yield Notice("folder_too_full", None, {})
+    if folder.passed_over:
+        yield Notice("checkpoints_left_out", None, {"count": folder.passed_over})
     told = _base(attempt.last_saved)
     missed = told is not None and told.reveal().endswith(_SUFFIX) and not any(_same(item, told) for item in found)
     # a run that came to its end is often handed on without its weights, and nothing is to be resumed

@@ -101,6 +101,9 @@ ATTACKS = [
     packed("gz with something behind it", GZ + b"something else", 1),
     packed("two gz", GZ + GZ, 1),
     packed("gz in gz", gzip.compress(GZ), 3, tells="inside"),
+    packed(
+        "gz whose name does not end", b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * (2 << 20), 3, tells="cannot be unpacked"
+    ),
     packed("gz of nothing", gzip.compress(b""), 3),
     packed("gz of a name with escapes", b"\x1f\x8b\x08\x08\0\0\0\0\0\3" + ESCAPES.encode() + b"\0" + GZ[10:], 1),
     packed("zst that is none", b"\x28\xb5\x2f\xfd" + b"\xff" * 300, 3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -54,6 +55,25 @@ def test_names_are_shown_where_the_user_says_so(tree: Path, tmp_path: Path) -> N
     page = tmp_path / "fleet.html"
     assert batch(tree, "--html", page, "--no-redact", "--lang", "ko").returncode == 0
     assert "kim_1" in page.read_text() and '<html lang="ko">' in page.read_text()
+
+
+def test_reports_without_their_page_do_not_stay(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*arguments: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    page = tmp_path / "fleet.html"
+    arguments = ["batch", "--no-cache", "--workers", "1", str(tree), "--html", str(page)]
+    monkeypatch.setattr("postmortem.fleet.page.render", full)
+    assert main.run(arguments) == 3
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["runs"]
+    kept = tmp_path / "fleet_reports" / "mine.txt"
+    kept.parent.mkdir()
+    kept.touch()
+    assert main.run(arguments) == 3
+    assert kept.exists(), "a folder that was there stays, and what is not ours"
+    assert "no space left on device" in capsys.readouterr().err
 
 
 def test_a_csv_file_opens_in_a_spreadsheet_and_a_pipe_has_no_mark(tree: Path, tmp_path: Path) -> None:

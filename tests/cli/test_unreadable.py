@@ -53,7 +53,10 @@ def test_a_folder_of_old_logs_that_is_shut(runs: Path) -> None:
         (runs / "job" / "logs").chmod(mode)
         (warning,) = warned(runs / "job")
         assert "logs could not be read (permission denied)" in str(warning["text"])
+        korean = postmortem("analyze", str(runs / "job"), "--lang", "ko")
+        assert "읽기 권한 없음" in korean.stdout and "permission" not in korean.stdout
     assert warned(runs), "the only run below a folder, too"
+    assert "읽기 권한 없음" in postmortem("batch", str(runs), "--lang", "ko").stderr
     assert postmortem("fix", str(runs / "job")).returncode == 0
     done = postmortem("batch", str(runs), "--format", "jsonl")
     assert done.returncode == 0

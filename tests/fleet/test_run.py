@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing.queues
 import os
 import signal
 import sqlite3
@@ -120,6 +121,16 @@ def test_a_killed_worker_costs_one_row(tree: Path) -> None:
     found = [done.row for done in pool.Pool(2, task=killed_at_run_3).run(find([tree]))]
     assert [row.run for row in found if row.error and "killed" in row.error] == ["run_3"]
     assert [row.run for row in found if row.status == "analysed"] == ["run_0", "run_1", "run_2", "run_4", "run_5"]
+
+
+def test_where_no_worker_can_be_started_nobody_waits(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(pool, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(multiprocessing.queues.Queue, "_start_thread", refused)
+    with pytest.raises(pool.NoWorkers):
+        list(pool.Pool(2).run(find([tree])))
 
 
 def killed_at_run_3(targets: list[Target]) -> list[Done]:

@@ -167,3 +167,33 @@ def test_the_first_step_is_not_known_where_a_resume_may_be_missing(run: Analyse)
     assert run(load + error).diagnosis.step is None
     assert run(resumed + error).diagnosis.step is None
     assert run(resumed + found + error).diagnosis.step == 250
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Job process terminated with exit code 137.",
+        "ffmpeg: exited with code 139",
+        "Killed",
+        "Segmentation fault (core dumped)",
+        "[1]    1234 killed     python run.py",
+    ],
+)
+@pytest.mark.parametrize("where", ["before", "loading", "training"])
+def test_a_process_that_ended_while_the_run_went_on_was_another(run: Analyse, line: str, where: str) -> None:
+    begun = head(config()) + training(60, [], until=30)
+    at = {"before": 0, "loading": len(head(config())), "training": len(begun)}[where]
+    log = f"{begun[:at]}\n{line}\n{begun[at:]}" + training(60, [], start=30) + finished()
+    found = run(log).diagnosis
+    assert (found.kind, found.outcome) == ("none", "completed")
+    assert run(f"{begun}\n{line}\n").diagnosis.outcome in ("failed", "killed")
+
+
+def test_what_mail_quotes_is_of_another_run(run: Analyse) -> None:
+    told = f"Error running job: {SIZES}\n"
+    whole = head(config()) + training(60, [], until=30) + "\n"
+    assert run(whole + told).diagnosis.kind == "gpu_oom"
+    assert run(f"{whole}> {told}").diagnosis.kind != "gpu_oom"
+    assert run(f"> {told}").diagnosis.kind == "gpu_oom"
+    quoted = "".join(f"> {line}\n" for line in (head(config()) + told).splitlines())
+    assert run(quoted).diagnosis.kind == "gpu_oom"
