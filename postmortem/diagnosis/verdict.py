@@ -85,8 +85,8 @@ def diagnose(
 
 def _after_preview(attempt: Attempt) -> bool:
     """Whether the first failed training step stands right behind a mid-run preview (a save of the same step too)."""
-    step = next((oom.step for oom in attempt.ooms if oom.phase == "training_step" and oom.step is not None), None)
-    return step is not None and any(0 <= step - made <= 2 for made in attempt.sample_steps)
+    steps = [oom.step for oom in attempt.ooms if oom.phase == "training_step" and oom.step is not None]
+    return bool(steps) and any(0 <= min(steps) - made <= 2 for made in attempt.sample_steps)
 
 
 def _silent(attempt: Attempt, cause: Cause) -> bool:

@@ -31,7 +31,9 @@ MAX_FORM = 512
 """Longest line that is part of a flood, in bytes."""
 MAX_KNOWN = 2048
 _FORM = bytes.maketrans(b"0123456789\r", b"0000000000\n")
-_OPENS = frozenset({"traceback", "chained", "traceback_boxed", "frame", "frame_boxed", "code_boxed"})
+_OPENS = frozenset(
+    {"traceback", "chained", "traceback_boxed", "frame", "frame_boxed", "frame_unnumbered", "code_boxed"}
+)
 _STARTS = frozenset({"job_count", "job_banner", "process_count"})
 
 Trainers = Mapping[str, tuple[int, Place]]
