@@ -167,6 +167,13 @@ PREVIEW = (
 )
 
 
+INSIDE = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/ai-toolkit/toolkit/models/base_model.py", line 650, in generate_images\n'
+    "    img = self.generate_single_image(\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+)
+
+
 @pytest.mark.parametrize(
     ("before", "headline", "offered"),
     [
@@ -186,8 +193,32 @@ PREVIEW = (
     ],
 )
 def test_which_preview_failed(before: str, headline: str, offered: bool, run: Analyse) -> None:
-    found = run(before + (PREVIEW if before else PREVIEW.split("\n", 2)[2]))
+    found = run(before + PREVIEW if before else INSIDE)
     assert found.diagnosis.headline == f"gpu_oom.{headline}"
     ids = {item.id for item in found.suggestions}
     assert ("disable_sampling" in ids) is offered
     assert ("skip_first_sample" in ids) is (headline == "sampling_baseline")
+
+
+# jobs/process/BaseSDTrainProcess.py as it was in January 2026
+CALL = '  File "/opt/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line {}, in run\n    self.sample(self.step_num)\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "phase", "headline"),
+    [
+        (2026, "baseline_sampling", "sampling_baseline"),
+        (2269, "mid_sampling", "sampling"),
+        (2352, "mid_sampling", "sampling"),
+        # no version had the call there
+        (7, "baseline_sampling", "sampling_unplaced"),
+    ],
+)
+def test_the_line_of_the_call_tells_which_preview(line: int, phase: str, headline: str, run: Analyse) -> None:
+    """AI Toolkit asks for previews before the loop, in it and behind it, by the same words."""
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    found = run(f"Traceback (most recent call last):\n{CALL.format(line)}{error}")
+    assert (found.diagnosis.phase, found.diagnosis.class_) == (phase, "sampling")
+    assert found.diagnosis.headline == f"gpu_oom.{headline}"
+    assert {one.phase for one in found.attempt.ooms} == {phase}
+    assert ("skip_first_sample" in {item.id for item in found.suggestions}) is (headline == "sampling_baseline")
