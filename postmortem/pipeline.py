@@ -256,6 +256,8 @@ def _one(
     diagnosis, card, expected, planned = rooms.verdict(
         chosen, config, scanned, lexicon, versions, known.gpu_mib, trainer, history, faults
     )
+    if diagnosis.phase in ("baseline_sampling", "mid_sampling"):
+        chosen = rooms.agreed(chosen, diagnosis)
     log = next(log for log in logs if log.name == scanned.source)
     strangers = [other for other in attempts if not same_job(other, chosen)]
     others = tuple(

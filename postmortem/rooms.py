@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from postmortem.diagnosis import diagnose
+from postmortem.diagnosis import diagnose, previews
 from postmortem.diagnosis.dating import TOOLKIT, date
 from postmortem.diagnosis.facts import family_of
 from postmortem.diagnosis.memory import KEYS
@@ -127,9 +127,35 @@ def bucketed(
     return tried[index], (Notice(notice, None, {"files": sum(one.files for one in datasets)}),)
 
 
+def agreed(attempt: Attempt, diagnosis: Diagnosis) -> Attempt:
+    """`attempt` with its failed preview in the phase that the diagnosis found it to be."""
+    if diagnosis.facts.get("run.preview_unplaced") is not False or diagnosis.phase == attempt.end_phase:
+        return attempt
+    ooms = tuple(
+        msgspec.structs.replace(oom, phase=diagnosis.phase) if oom.phase == attempt.end_phase else oom
+        for oom in attempt.ooms
+    )
+    return msgspec.structs.replace(attempt, ooms=ooms, end_phase=diagnosis.phase)
+
+
+def _placed(diagnosis: Diagnosis, phase: str | None) -> Diagnosis:
+    """`diagnosis` of a preview whose phase turned out to be `phase`."""
+    if phase is None:
+        return diagnosis
+    return msgspec.structs.replace(
+        diagnosis,
+        phase=phase,
+        headline="gpu_oom.sampling_baseline" if phase == "baseline_sampling" else "gpu_oom.sampling",
+        headline_values={**diagnosis.headline_values, "phase": phase},
+        facts={**diagnosis.facts, "failure.phase": phase, "run.preview_unplaced": False},
+    )
+
+
 def dated(diagnosis: Diagnosis, scanned: ScanResult, attempt: Attempt, lexicon: Lexicon, history: History) -> Diagnosis:
     """`diagnosis` with the versions that the log can be of, and the known regressions that fit."""
     dated, torch, notices = date(scanned.items, attempt, lexicon.knowledge, history)
+    if diagnosis.facts.get("run.preview_unplaced"):
+        diagnosis = _placed(diagnosis, previews.which(attempt, dated, lexicon, history))
     found = fitting(diagnosis.facts, dated, torch, lexicon.knowledge, history)
     return msgspec.structs.replace(
         diagnosis,

@@ -64,7 +64,7 @@ def classify(phase: str, attempt: Attempt, facts: Mapping[str, Any], *, gpu: boo
 
 
 def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Classified:
-    failing = [oom for oom in attempt.ooms if oom.phase in _STEPS and oom.kind == "gpu_oom"]
+    failing = in_time([oom for oom in attempt.ooms if oom.phase in _STEPS and oom.kind == "gpu_oom"])
     odds = bucket_odds(attempt.buckets, facts.get("job.batch_size") or 1, facts.get("job.block_batches"))
     if _after_preview(attempt, failing):
         return Classified("after_sampling", True)
@@ -76,6 +76,17 @@ def _training(attempt: Attempt, facts: Mapping[str, Any], *, died: bool) -> Clas
     # a first failure that ends the run has no rate: it is a rare bucket until each has proved that it fits
     rare = attempt.good_steps < EPOCHS * sum(odd.batches for odd in odds) if odds else shapes is not None
     return Classified("bucket_spike" if rare and len(failing) == 1 else "steady_training", True)
+
+
+def in_time(ooms: Sequence[Oom]) -> list[Oom]:
+    """Failures as they came: by step where every step is known, else in the order of the log.
+
+    A piped log prints the abort's traceback before the banners that went before it.
+    """
+    steps = [oom.step for oom in ooms]
+    if None in steps:
+        return list(ooms)
+    return sorted(ooms, key=lambda oom: oom.step or 0)
 
 
 def _scattered(

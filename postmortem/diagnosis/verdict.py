@@ -12,6 +12,7 @@ from postmortem.diagnosis.classify import Classified, classify
 from postmortem.diagnosis.platform import platform_facts
 from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Attempt, Diagnosis, FactorFound, JobConfig
+from postmortem.timeline.results import finished
 
 
 @lru_cache(maxsize=2)
@@ -35,6 +36,9 @@ def diagnose(
     known = _facts(attempt, config, family, arch, trainer, sizes, cause)
     known.update(where)
     known["run.after_preview"] = _after_preview(attempt)
+    known["run.preview_unplaced"] = _unplaced(attempt, cause)
+    known["run.last_preview"] = _last_preview(attempt, cause)
+    known["run.finished"] = known["run.last_preview"] and finished(attempt)
     known["run.silent"] = _silent(attempt, cause)
     known["run.minutes_still"] = round(attempt.pace.silent_s / 60) if attempt.pace.silent_s is not None else None
     known["run.crashed"] = cause.event is not None and cause.event.role == "crash"
@@ -85,8 +89,20 @@ def diagnose(
 
 def _after_preview(attempt: Attempt) -> bool:
     """Whether the first failed training step stands right behind a mid-run preview (a save of the same step too)."""
-    step = next((oom.step for oom in attempt.ooms if oom.phase == "training_step" and oom.step is not None), None)
-    return step is not None and any(0 <= step - made <= 2 for made in attempt.sample_steps)
+    steps = [oom.step for oom in attempt.ooms if oom.phase == "training_step" and oom.step is not None]
+    return bool(steps) and any(0 <= min(steps) - made <= 2 for made in attempt.sample_steps)
+
+
+def _unplaced(attempt: Attempt, cause: Cause) -> bool:
+    """Whether a preview failed in an excerpt that does not show whether training had begun."""
+    seen = attempt.has_header or attempt.trained or any(stage.phase == "baseline_sampling" for stage in attempt.stages)
+    return cause.phase in ("baseline_sampling", "mid_sampling") and not seen
+
+
+def _last_preview(attempt: Attempt, cause: Cause) -> bool:
+    """Whether it is the preview behind the last step that failed."""
+    total = attempt.total_steps
+    return cause.phase == "mid_sampling" and total is not None and cause.step is not None and cause.step >= total
 
 
 def _silent(attempt: Attempt, cause: Cause) -> bool:

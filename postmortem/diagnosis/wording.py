@@ -28,8 +28,10 @@ def headline(
     key = cause.kind
     if cause.kind in ("gpu_oom", "host_oom"):
         key = f"{cause.kind}.{classified.class_ or 'unknown'}"
-        if key == "gpu_oom.sampling" and cause.phase == "baseline_sampling":
-            key = "gpu_oom.sampling_baseline"
+        if key == "gpu_oom.sampling":
+            key = _preview(cause, known)
+        if classified.class_ == "early_step" and not attempt.trained:
+            key += "_unseen"
         if cause.kind == "host_oom" and attempt.end.outcome == "killed" and not told(cause):
             key = "host_oom.killed"
         elif attempt.end.outcome == "completed_with_skips":
@@ -59,6 +61,17 @@ def headline(
         "after_s": round(times.after_s, 1) if times else None,
     }
     return key, values
+
+
+def _preview(cause: Cause, known: Mapping[str, Any]) -> str:
+    """What is to say of a preview that failed."""
+    if known.get("run.preview_unplaced"):
+        return "gpu_oom.sampling_unplaced"
+    if cause.phase == "baseline_sampling":
+        return "gpu_oom.sampling_baseline"
+    if known.get("run.last_preview"):
+        return "gpu_oom.sampling_finished" if known.get("run.finished") else "gpu_oom.sampling_last"
+    return "gpu_oom.sampling_and_steps" if known.get("run.skips") else "gpu_oom.sampling"
 
 
 def notices(

@@ -88,6 +88,7 @@ _GROUPS: dict[str, dict[str, tuple[str, int] | None]] = {
     },
     "frame": _FRAME,
     "frame_boxed": _FRAME,
+    "frame_unnumbered": {"path": None, "function": None},
     "code_boxed": {"code": None},
 }
 """By event the groups that an expression must always fill; of some, what may be in them, and how much at most."""

@@ -167,7 +167,15 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 Operation = Literal[
-    "set", "halve", "drop_largest", "scale_side", "scale_frames", "double", "multiply_by_batch_cut", "lower_bits"
+    "set",
+    "halve",
+    "drop_largest",
+    "next_resolution",
+    "scale_side",
+    "scale_frames",
+    "double",
+    "multiply_by_batch_cut",
+    "lower_bits",
 ]
 
 

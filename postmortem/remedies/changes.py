@@ -25,7 +25,7 @@ def work_out(changes: tuple[Change, ...], config: JobConfig) -> tuple[ConfigChan
             if change.given_only and (value is None or value.source == "default"):
                 continue
             before = value.value if value else None
-            after = _after(change, before, config)
+            after = _after(change, before, config, path)
             if limit is not None:
                 # one that is no larger than what the largest comes down to sets no peak
                 after = limit if is_whole(before) and before > limit else None
@@ -59,12 +59,14 @@ def _shape(pattern: str) -> re.Pattern[str]:
     return re.compile(re.escape(head) + r"\[\d+\]" + re.escape(tail))
 
 
-def _after(change: Change, before: Any, config: JobConfig) -> Any:
-    """The new value, or None when the operation does not apply to the old one."""
+def _after(change: Change, before: Any, config: JobConfig, path: str = "") -> Any:
+    """The new value of `path`, or None when the operation does not apply to the old one."""
     if change.op == "set":
         return change.set if before != change.set and not (before is None and change.set is False) else None
     if change.op == "drop_largest":
         return _without_largest(before, config)
+    if change.op == "next_resolution":
+        return _next_resolution(before, config)
     if change.op == "lower_bits":
         return _lower_bits(before)
     if change.op == "multiply_by_batch_cut":
@@ -79,7 +81,10 @@ def _after(change: Change, before: Any, config: JobConfig) -> Any:
     elif change.op == "double":
         after = int(before) * 2
     elif change.op == "scale_side":
-        after = max(256, int(before * _preview_factor(config)) // 64 * 64)
+        factor = _preview_factor(config)
+        if _pixels(path, config) <= factor * factor * _most_pixels(config):
+            return None  # one that is no larger than what the largest comes down to sets no peak
+        after = max(256, int(before * factor) // 64 * 64)
     elif change.path.startswith("sample.") and 1 <= (trained := _longest_clip(config)) < before:
         after = (trained - 1) // 4 * 4 + 1
     else:
@@ -100,6 +105,34 @@ def _preview_factor(config: JobConfig) -> float:
     sides = [value for _, value in _numbers(config, "sample.", r"sample\.(?:samples\[\d+\]\.)?(?:width|height)")]
     trained = _largest_resolution(config)
     return min(_SMALLER, trained / max(sides)) if sides and trained else _SMALLER
+
+
+_USUAL = (256, 512, 768, 1024, 1280, 1536, 2048)
+"""Resolutions that the form offers, and those beside them that people train at."""
+
+
+def _next_resolution(before: Any, config: JobConfig) -> Any:
+    """The next smaller usual resolution in place of the job's only one. A number stays a number, a list a list."""
+    used = _resolutions(config)
+    smaller = [side for side in _USUAL if used and side < used[-1]]
+    if len(used) != 1 or not smaller or before not in (used[-1], used):
+        return None
+    return [smaller[-1]] if isinstance(before, list) else smaller[-1]
+
+
+_SIDE = re.compile(r"sample\.(?:samples\[\d+\]\.)?(?:width|height)")
+
+
+def _pixels(path: str, config: JobConfig) -> int:
+    """The pixels of the preview whose width or height `path` is; a side that it does not give is the general one."""
+    of = path.rpartition(".")[0]
+    sides = [config.get(f"{of}.{name}") or config.get(f"sample.{name}") for name in ("width", "height")]
+    known = [side for side in sides if is_whole(side)]
+    return known[0] * known[-1] if known else 0
+
+
+def _most_pixels(config: JobConfig) -> int:
+    return max((_pixels(path, config) for path in config.values if _SIDE.fullmatch(path)), default=0)
 
 
 def _without_largest(before: Any, config: JobConfig) -> Any:

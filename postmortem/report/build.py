@@ -95,7 +95,10 @@ def build(
         forecast=outlook.forecast_item(analysis.forecast),
         forecast_missing=outlook.missing(analysis.forecast, texts),
         ladder=[outlook.rung_item(rung, texts) for rung in analysis.ladder],
-        card_needed_gib=outlook.card_needed_gib(analysis.forecast, analysis.ladder),
+        # no card can be put into a machine whose GPU shares the system's memory
+        card_needed_gib=None
+        if analysis.diagnosis.facts.get("run.unified")
+        else outlook.card_needed_gib(analysis.forecast, analysis.ladder),
         warnings=[
             _warning(item, texts) for item in (*notices(faults.found), *analysis.warnings, *_cut(attempt, left_out))
         ],

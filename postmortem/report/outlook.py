@@ -76,13 +76,17 @@ def rung_item(rung: Rung, texts: Texts) -> doc.RungItem:
 
 
 def card_needed_gib(found: Forecast | Refusal, ladder: Sequence[Rung]) -> int | None:
-    """The smallest card that surely holds the job when the whole ladder does not fit this one; else None."""
+    """The smallest card that surely holds the job when the whole ladder does not fit this one; else None.
+
+    None as well where this card is as large: then it is only that no verdict is certain.
+    """
     if isinstance(found, Refusal) or found.usable is None or found.fits == _FITS:
         return None
     if any(rung.fits == _FITS for rung in ladder):
         return None
     left = ladder[-1].peak if ladder else found.peak
-    return next_card_gib(left.high + found.need.high - found.peak.high)
+    needed = left.high + found.need.high - found.peak.high
+    return next_card_gib(needed) if needed > found.usable else None
 
 
 def why_not(item: NotHelping, texts: Texts, facts: Mapping[str, Any]) -> Words:

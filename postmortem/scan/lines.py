@@ -120,11 +120,12 @@ class Lines:
                     self._add(unfinished)
                 if event.event == "traceback_boxed":
                     self._box.begin()
-            elif event.event in ("frame", "frame_boxed"):
+            elif event.event in ("frame", "frame_boxed", "frame_unnumbered"):
                 traceback.frame(event, flat=not self._lexicon.peel_prefix(text)[:1].isspace())
                 self.tracebacks.expect_code(event.event == "frame")
             elif event.event == "code_boxed":
-                traceback.code(CODE_INDENT + event.groups["code"].reveal().strip(" │┃|"))
+                number = event.groups["line"].reveal() if "line" in event.groups else ""
+                traceback.code(CODE_INDENT + event.groups["code"].reveal().strip(" │┃|"), number)
             else:
                 closes = event.exception is not None and traceback.open
                 self._add(event)

@@ -9,6 +9,7 @@ from postmortem.model import Event, Frame, Place, Traceback
 from postmortem.text import LogText
 
 MAX_FRAMES = 400
+MAX_DIGITS = 10
 _NO_CODE = re.compile(
     r'File "|Traceback |(?:[A-Za-z_]\w{0,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|Exit|Warning)\b|[~^]+\s*$'
 )
@@ -74,11 +75,12 @@ class TracebackReader:
 
     def frame(self, event: Event, *, flat: bool = False) -> None:
         """One frame line, `flat` if it is not indented. A doubled line (AI Toolkit's `--log` once wrote stderr twice)
-        counts once."""
+        counts once. One without a number gets that of its code line, if that has one (see `code`)."""
         self._flat = flat
         path = event.groups["path"]
         function = event.groups["function"].reveal()
-        number = int(event.groups["line"].reveal())
+        line = event.groups.get("line") if event.event != "frame_unnumbered" else None
+        number = int(line.reveal()) if line is not None else 0
         if self._start is None:
             self._start = event.place
         if self._frames:
@@ -97,8 +99,11 @@ class TracebackReader:
         else:
             self.left_out += 1
 
-    def code(self, text: str) -> bool:
-        """The line after a frame; True if it is that frame's code: deeper indented than a frame line, if those are."""
+    def code(self, text: str, number: str = "") -> bool:
+        """The line after a frame; True if it is that frame's code: deeper indented than a frame line, if those are.
+
+        `number` is what the line says of its place in the file, for a frame that does not say it itself.
+        """
         if not self._frames or not (text.startswith("    ") or (self._flat and not _NO_CODE.match(text))):
             return False
         if self._over:
@@ -109,7 +114,8 @@ class TracebackReader:
             code = code[:half]
             self._doubled = self._doubled or self._repeated
         last = self._frames[-1]
-        self._frames[-1] = Frame(last.place, last.path, last.function, LogText(code[:400]), last.number)
+        told = int(number) if not last.number and number.isdecimal() and len(number) < MAX_DIGITS else last.number
+        self._frames[-1] = Frame(last.place, last.path, last.function, LogText(code[:400]), told)
         return True
 
     def close(self, exception: Event) -> Traceback:

@@ -66,7 +66,7 @@ class Unfinished:
 
     def __init__(self, event: Event) -> None:
         self.event = event
-        self._text = event.text.reveal()
+        self._soft = self._hard = event.text.reveal()
         self._left = MAX_UNFINISHED
 
     @staticmethod
@@ -80,9 +80,12 @@ class Unfinished:
         if not part or line[:1].isspace():
             return False
         self._left -= 1
-        self._text = f"{self._text} {part}"[:MAX_CHARS]
-        for found in recognise(self._text, self.event.place):
-            if found.role in STATEMENTS:
-                self.event = found
-                return False
+        # a mail program breaks between words, a terminal in the middle of one
+        self._soft = f"{self._soft} {part}"[:MAX_CHARS]
+        self._hard = f"{self._hard}{line.rstrip()}"[:MAX_CHARS]
+        for text in (self._soft, self._hard):
+            for found in recognise(text, self.event.place):
+                if found.role in STATEMENTS:
+                    self.event = found
+                    return False
         return self._left > 0

@@ -79,7 +79,8 @@ def _attempt(
     return Attempt(
         index=index,
         source=scanned.source,
-        first_line=items[0].place.line,
+        # a traceback comes behind the exception that closes it, and starts above it
+        first_line=min(item.place.line for item in items[:_OPENING]),
         last_line=_last_line(items, scanned),
         job_name=job_name,
         start_step=start,
@@ -125,6 +126,8 @@ def _attempt(
     )
 
 
+_OPENING = 8
+"""Items among which the one that starts an attempt is found."""
 _NAME = re.compile(r"[^\"{}\[\]|]{1,120}")
 
 

@@ -255,6 +255,11 @@ def step_at(
         return None
     if phase not in TRAINING:
         return start
+    if phase == "validation" and fatal and placement.death_step is not None:
+        # it belongs to the step at work, which the bar has not drawn yet; it comes in the first step and then at
+        # every nth, so hardly in the second
+        first = start or 0
+        return first if placement.death_step == first + 1 else placement.death_step
     if phase == "training_step":
         if fatal or placement.last_bar is None:
             return placement.death_step

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from postmortem.model import Attempt, Checkpoint, FolderWitness, JobConfig, Kept, Notice, is_whole
@@ -37,6 +38,15 @@ def _by_log(attempt: Attempt) -> Kept:
     if attempt.resumed and attempt.start_step:
         return Kept(attempt.start_step, _base(attempt.resumed_from), "log")
     return Kept()
+
+
+_NUMBERED = re.compile(r"_\d{6,12}$")
+
+
+def finished(attempt: Attempt) -> bool:
+    """Whether the log tells that the last checkpoint, the one without a number, was saved."""
+    name = _base(attempt.last_saved)
+    return name is not None and _NUMBERED.search(name.reveal().removesuffix(_SUFFIX)) is None
 
 
 def _base(path: LogText | None) -> LogText | None:

@@ -277,6 +277,7 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
     steps: list[int | None] = []
     count: int | None = None
     lump: list[int] = []
+    counter: int | None = None
     stalled: int | None = None
     aborted = False
     for item in items:
@@ -285,9 +286,12 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
             lump = []
         elif isinstance(item, Event) and item.role == "skip":
             base = count
-            if base is not None and lump:
-                previous = steps[-1]
-                counter = _counter(item)
+            previous = steps[-1] if steps else None
+            in_a_row = previous is not None and _counter(item) == (counter or 0) + 1 > 1
+            counter = _counter(item)
+            if base is not None and previous is not None and in_a_row and abs(previous + 1 - base) <= 1:
+                base = previous + 1  # the counter knows that no good step came between, wherever the bar stood
+            elif base is not None and lump:
                 base = previous + 1 if previous is not None and counter is not None and counter > 1 else None
             lump.append(len(steps))
             steps.append(base)

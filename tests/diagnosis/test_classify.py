@@ -321,6 +321,9 @@ def test_a_row_of_failures_at_the_end_is_one() -> None:
         ([251, 252, 501, 502], {}, True),
         ([251, 252, 502, 503], {}, False),
         ([None, 251, 252], {}, True),
+        # a piped log prints the abort before the banners that went before it
+        ([254, 251, 252, 253], {}, True),
+        ([504, 251, 252], {}, False),
         ([None], {}, False),
         # a save is a mark as well; one at the start is what the run resumed from
         ([301], {"save_steps": (300,), "sample_steps": ()}, True),

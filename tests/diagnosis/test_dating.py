@@ -54,6 +54,14 @@ def test_code_lines_of_a_traceback_agree_on_one_week(run: Analyse) -> None:
     assert "BaseSDTrainProcess.py" in text
 
 
+def test_a_pasted_traceback_alone(run: Analyse) -> None:
+    """The exception is read before the traceback that it closes is, and stands below it."""
+    log = TRACE + RUN_2025 + STEP_2025 + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    found = run(log)
+    assert found.attempt.first_line == 1
+    assert dated(found).from_ is not None
+
+
 def test_backslashes_and_installed_packages(run: Analyse) -> None:
     windows = (TRACE + RUN_2025 + STEP_2025).replace("/srv/ai-toolkit/", "E:\\AI\\").replace("/", "\\")
     assert dated(run(opening() + windows + KEY)).until == "2025-09-25"

@@ -10,7 +10,9 @@ from postmortem.diagnosis import diagnose
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Diagnosis, Frame, JobConfig, Pace, Stage, Traceback
 from postmortem.text import LogText
+from tests.conftest import Analyse
 from tests.diagnosis.build import at, attempt, event, oom
+from tests.simulate import config, finished, head, training
 
 NONE = JobConfig({}, ())
 
@@ -68,7 +70,8 @@ def test_whose_message_it_is(signature: str, backend: str | None, knowledge: Kno
         ([249], (250,), False),
         # the first failed step counts
         ([None, 251, 400], (100, 250), True),
-        ([300, 251], (250,), False),
+        # … wherever the log prints it
+        ([300, 251], (250,), True),
         ([], (250,), False),
     ],
 )
@@ -154,3 +157,68 @@ def test_what_conditions_are_told_of_the_end(knowledge: Knowledge) -> None:
 def test_validation_has_a_class_but_no_training_fix(knowledge: Knowledge) -> None:
     found = verdict(knowledge, **{**fatal(), "ooms": (oom(5, "validation", placed=True),)})
     assert (found.class_, found.facts["failure.class"]) == ("early_step", None)
+
+
+PREVIEW = (
+    "\rGenerating Samples:   0%|          | 0/2 [00:00<?, ?it/s]\n"
+    "Error running job: CUDA out of memory. Tried to allocate 2.00 GiB.\nTraceback (most recent call last):\n"
+    '  File "/opt/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line 2732, in run\n    self.sample(self.step_num)\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+)
+
+
+INSIDE = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/ai-toolkit/toolkit/models/base_model.py", line 650, in generate_images\n'
+    "    img = self.generate_single_image(\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "headline", "offered"),
+    [
+        (head(config(train__steps=20)) + training(20, []) + finished(), "sampling_finished", False),
+        # until mid-2026 the last preview came before the last save
+        (head(config(train__steps=20)) + training(20, []), "sampling_last", True),
+        (
+            head(config(train__steps=20)) + training(20, []) + finished().replace("mugs.safe", "mugs_000000010.safe"),
+            "sampling_last",
+            True,
+        ),
+        (head(config()) + training(400, [], until=20), "sampling", True),
+        (head(config()) + training(400, {7}, until=20), "sampling_and_steps", True),
+        (head(config()), "sampling_baseline", True),
+        # a traceback alone does not tell which preview it was
+        ("", "sampling_unplaced", True),
+    ],
+)
+def test_which_preview_failed(before: str, headline: str, offered: bool, run: Analyse) -> None:
+    found = run(before + PREVIEW if before else INSIDE)
+    assert found.diagnosis.headline == f"gpu_oom.{headline}"
+    ids = {item.id for item in found.suggestions}
+    assert ("disable_sampling" in ids) is offered
+    assert ("skip_first_sample" in ids) is (headline == "sampling_baseline")
+
+
+# jobs/process/BaseSDTrainProcess.py as it was in January 2026
+CALL = '  File "/opt/ai-toolkit/jobs/process/BaseSDTrainProcess.py", line {}, in run\n    self.sample(self.step_num)\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "phase", "headline"),
+    [
+        (2026, "baseline_sampling", "sampling_baseline"),
+        (2269, "mid_sampling", "sampling"),
+        (2352, "mid_sampling", "sampling"),
+        # no version had the call there
+        (7, "baseline_sampling", "sampling_unplaced"),
+    ],
+)
+def test_the_line_of_the_call_tells_which_preview(line: int, phase: str, headline: str, run: Analyse) -> None:
+    """AI Toolkit asks for previews before the loop, in it and behind it, by the same words."""
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    found = run(f"Traceback (most recent call last):\n{CALL.format(line)}{error}")
+    assert (found.diagnosis.phase, found.diagnosis.class_) == (phase, "sampling")
+    assert found.diagnosis.headline == f"gpu_oom.{headline}"
+    assert {one.phase for one in found.attempt.ooms} == {phase}
+    assert ("skip_first_sample" in {item.id for item in found.suggestions}) is (headline == "sampling_baseline")

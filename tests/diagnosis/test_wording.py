@@ -19,17 +19,42 @@ NAN = event("note", 300, event="nan")
 
 
 def headline(cause: Cause, of: Attempt, class_: str | None = None, **known: Any) -> str:
-    facts = {f"run.{key}" if key == "skips" else f"failure.{key}": value for key, value in known.items()}
+    facts = {f"failure.{key}" if key == "signature" else f"run.{key}": value for key, value in known.items()}
     return wording.headline(cause, Classified(class_, False), of, facts)[0]
 
 
 @pytest.mark.parametrize(
     ("cause", "of", "class_", "known", "expected"),
     [
-        (Cause("gpu_oom", "vram"), attempt(), "early_step", {}, "gpu_oom.early_step"),
+        (Cause("gpu_oom", "vram"), attempt(trained=True), "early_step", {}, "gpu_oom.early_step"),
+        # no bar: how many steps went before is not known
+        (Cause("gpu_oom", "vram"), attempt(), "early_step", {}, "gpu_oom.early_step_unseen"),
+        (Cause("host_oom", "host_ram"), attempt(), "early_step", {}, "host_oom.early_step_unseen"),
         (Cause("gpu_oom", "vram"), attempt(), None, {}, "gpu_oom.unknown"),
         (Cause("gpu_oom", "vram", "baseline_sampling"), attempt(), "sampling", {}, "gpu_oom.sampling_baseline"),
         (Cause("gpu_oom", "vram", "mid_sampling"), attempt(), "sampling", {}, "gpu_oom.sampling"),
+        (
+            Cause("gpu_oom", "vram", "baseline_sampling"),
+            attempt(),
+            "sampling",
+            {"preview_unplaced": True},
+            "gpu_oom.sampling_unplaced",
+        ),
+        (
+            Cause("gpu_oom", "vram", "mid_sampling"),
+            attempt(),
+            "sampling",
+            {"last_preview": True, "finished": True},
+            "gpu_oom.sampling_finished",
+        ),
+        (
+            Cause("gpu_oom", "vram", "mid_sampling"),
+            attempt(),
+            "sampling",
+            {"last_preview": True, "skips": 1},
+            "gpu_oom.sampling_last",
+        ),
+        (Cause("gpu_oom", "vram", "mid_sampling"), attempt(), "sampling", {"skips": 1}, "gpu_oom.sampling_and_steps"),
         (Cause("host_oom", "host_ram", "baseline_sampling"), attempt(), "sampling", {}, "host_oom.sampling"),
         # killed, and nobody says by whom
         (Cause("host_oom", "host_ram"), attempt("killed"), "startup", {}, "host_oom.killed"),
@@ -57,11 +82,29 @@ def headline(cause: Cause, of: Attempt, class_: str | None = None, **known: Any)
             "gpu_oom.swallowed",
         ),
         (Cause("gpu_oom", "vram", oom=oom(3, "saving")), attempt("failed"), "saving", {}, "gpu_oom.saving"),
-        (Cause("gpu_oom", "vram", oom=oom(3, caught=True)), attempt("failed"), "early_step", {}, "gpu_oom.early_step"),
+        (
+            Cause("gpu_oom", "vram", oom=oom(3, caught=True)),
+            attempt("failed", trained=True),
+            "early_step",
+            {},
+            "gpu_oom.early_step",
+        ),
         # a bare error names no resource
-        (Cause("gpu_oom", None), attempt("failed"), "early_step", {"signature": "cuda.bare"}, "gpu_oom.bare_error"),
-        (Cause("gpu_oom", "vram"), attempt("failed"), "early_step", {"signature": "torch.oom"}, "gpu_oom.early_step"),
-        (Cause("gpu_oom", None), attempt("failed"), "early_step", {}, "gpu_oom.early_step"),
+        (
+            Cause("gpu_oom", None),
+            attempt("failed", trained=True),
+            "early_step",
+            {"signature": "cuda.bare"},
+            "gpu_oom.bare_error",
+        ),
+        (
+            Cause("gpu_oom", "vram"),
+            attempt("failed", trained=True),
+            "early_step",
+            {"signature": "torch.oom"},
+            "gpu_oom.early_step",
+        ),
+        (Cause("gpu_oom", None), attempt("failed", trained=True), "early_step", {}, "gpu_oom.early_step"),
         # nothing failed, or nobody knows what
         (Cause("none"), attempt("completed"), None, {}, "none.completed"),
         (Cause("unknown"), attempt("incomplete"), None, {}, "unknown.incomplete"),

@@ -156,6 +156,23 @@ def test_the_largest_resolution_goes(before: list[Any], after: dict[str, Any]) -
     assert found == {f"{place}resolution": (values[f"{place}resolution"], new) for place, new in after.items()}
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([1024], [768]),
+        (1024, 768),
+        ([1400], [1280]),
+        ([768], [512]),
+        ([256], None),
+        # where there are several the largest can be left out
+        ([512, 1024], None),
+    ],
+)
+def test_the_only_resolution_becomes_the_next_smaller_one(before: Any, after: Any) -> None:
+    found = edits(Change("datasets[].resolution", op="next_resolution"), {A + "resolution": before})
+    assert found == ({} if after is None else {A + "resolution": (before, after)})
+
+
 def test_a_batch_of_its_own_is_lowered_only_where_it_is_given() -> None:
     change = Change("datasets[].batch_size", op="halve", given_only=True)
     assert edits(change, {A + "batch_size": 8, B + "batch_size": 8}, defaults=(A + "batch_size",)) == {
@@ -179,9 +196,16 @@ def test_a_batch_of_its_own_is_lowered_only_where_it_is_given() -> None:
             {"sample.width": 512, "sample.height": 512},
         ),
         (
-            {"sample.width": 512, "sample.samples[1].width": 2048},
+            {"sample.width": 2048, "sample.samples[1].width": 1536},
             1024,
-            {"sample.width": 256, "sample.samples[1].width": 1024},
+            {"sample.width": 1024, "sample.samples[1].width": 768},
+        ),
+        # one that is no larger than what the largest comes down to sets no peak
+        ({"sample.width": 512, "sample.samples[1].width": 2048}, 1024, {"sample.samples[1].width": 1024}),
+        (
+            {"sample.width": 512, "sample.height": 512, "sample.samples[1].width": 2048},
+            1024,
+            {"sample.samples[1].width": 1024},
         ),
         # a preview that is not a number is no side
         ({"sample.width": 1024, "sample.height": True}, [512], {"sample.width": 512}),

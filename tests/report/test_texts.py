@@ -12,9 +12,10 @@ from postmortem.report.texts import Texts, size
 
 CODE = Path(__file__).parents[2] / "postmortem"
 CLASSES = (
-    *("startup", "caching", "sampling", "sampling_baseline", "early_step", "bucket_spike", "after_sampling"),
+    *("startup", "caching", "sampling", "early_step", "early_step_unseen", "bucket_spike", "after_sampling"),
     *("steady_training", "saving", "unknown"),
 )
+PREVIEWS = ("baseline", "unplaced", "finished", "last", "and_steps")
 OUTCOMES = ("completed", "completed_with_skips", "failed", "killed", "stopped", "incomplete")
 
 
@@ -41,7 +42,8 @@ def test_every_text_key_in_the_code_is_there(knowledge: Knowledge) -> None:
 
 def test_every_headline_is_there(knowledge: Knowledge) -> None:
     keys = [f"gpu_oom.{name}" for name in (*CLASSES, "completed_with_skips", "skips_alive", "swallowed", "bare_error")]
-    keys += [f"host_oom.{name}" for name in CLASSES if name != "sampling_baseline"] + ["host_oom.killed"]
+    keys += [f"gpu_oom.sampling_{name}" for name in PREVIEWS]
+    keys += [f"host_oom.{name}" for name in CLASSES] + ["host_oom.killed"]
     keys += [f"none.{outcome}" for outcome in ("completed", "stopped", "nan")]
     keys += [f"unknown.{outcome}" for outcome in ("failed", "incomplete", "nan")]
     keys += ["vram_spill", "not_memory"]

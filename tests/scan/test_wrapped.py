@@ -27,3 +27,10 @@ def test_sizes_survive_wrapping(run: Analyse, width: int, hard: bool) -> None:
 def test_the_next_message_is_not_eaten(run: Analyse) -> None:
     analysis = run(f"{MESSAGE[:70]}\nRuntimeError: CUDA error: out of memory\n")
     assert analysis.diagnosis.memory_mib["gpu_total"] is None
+
+
+@pytest.mark.parametrize("cut", ["row, abo\nrting training", "row,\naborting training", "ro\nw, aborting training"])
+def test_an_abort_that_a_terminal_or_a_mail_program_broke(run: Analyse, cut: str) -> None:
+    """Too few lines to tell the width; a terminal breaks in the middle of a word."""
+    found = run(f"RuntimeError: OOM during training step 3 times in a {cut}\n$ \n").diagnosis
+    assert (found.kind, found.phase, found.trainer) == ("gpu_oom", "training_step", "ai-toolkit")

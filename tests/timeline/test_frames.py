@@ -118,3 +118,31 @@ def test_a_batch_that_cannot_be_page_locked(run: Analyse) -> None:
     log = f"{before}Error running job: {inner}Traceback (most recent call last):\n{MAIN}{step}"
     diagnosis = run(f"{log}RuntimeError: {inner}").diagnosis
     assert (diagnosis.kind, diagnosis.resource, diagnosis.phase) == ("host_oom", "pinned_host", "training_step")
+
+
+def test_a_notebook_s_traceback_before_ipython_8(run: Analyse) -> None:
+    """The file stands without a line number, which the arrow has; Colab makes a link of it."""
+    plain = (
+        "OutOfMemoryError                          Traceback (most recent call last)\n"
+        "<ipython-input-7-2c1d5c4f0a11> in <module>\n----> 1 run_job(job_to_run)\n\n"
+        "/content/ai-toolkit/jobs/process/BaseSDTrainProcess.py in run(self)\n"
+        "   1739             # flush()\n   1740             ### HOOK ###\n"
+        "-> 1741             loss_dict = self.hook_train_loop(batch_list)\n   1742             self.timer.stop('train_loop')\n\n"
+        "OutOfMemoryError: CUDA out of memory. Tried to allocate 900.00 MiB.\n"
+    )
+    link = plain.replace(
+        "/content/ai-toolkit/jobs/process/BaseSDTrainProcess.py",
+        "[/content/ai-toolkit/jobs/process/BaseSDTrainProcess.py](https://localhost:8080/#)",
+    ).replace("<ipython-input-7-2c1d5c4f0a11> in <module>", "<ipython-input-7-2c1d5c4f0a11> in <cell line: 1>()")
+    for log in (plain, link):
+        analysis = run(log)
+        found = analysis.diagnosis
+        assert (found.kind, found.phase, found.trainer) == ("gpu_oom", "training_step", "ai-toolkit")
+        traceback = analysis.attempt.end.traceback
+        assert traceback is not None
+        assert [(frame.function, frame.number) for frame in traceback.frames][-1] == ("run", 1741)
+
+
+def test_prose_that_names_a_file_and_a_function_is_no_frame(run: Analyse) -> None:
+    log = head(config()) + training(400, [], until=20) + "I changed run.py in main(): see run.py in main()\n"
+    assert run(log).attempt.end.outcome == "incomplete"

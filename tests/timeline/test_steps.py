@@ -80,6 +80,18 @@ def test_banners_held_back_together_have_no_step_of_their_own(run: Analyse) -> N
     assert [oom.step for oom in run(log).attempt.ooms] == [None, None, None, None, 5]
 
 
+def test_the_counters_of_a_row_tell_its_steps_where_the_bar_lags(run: Analyse) -> None:
+    """A collector gave every draw a line of its own, and the bar was a count behind at the third banner."""
+    bars = [bar("mugs", n, 40, n, ", loss: 0.1").lstrip("\r") + "\n" for n in (20, 21)]
+    row = [BANNER.format(count) for count in (1, 2, 3)]
+    abort = "Error running job: OOM during training step 3 times in a row, aborting training\n"
+    log = head(config()) + bars[0] + row[0] + row[1] + bars[1] + row[2] + abort
+    assert [oom.step for oom in run(log).attempt.ooms] == [20, 21, 22, 23]
+    # a count of two far behind one of one belongs to another row
+    far = bar("mugs", 35, 40, 70, ", loss: 0.2").lstrip("\r") + "\n"
+    assert [oom.step for oom in run(head(config()) + bars[0] + row[0] + far + row[1]).attempt.ooms] == [20, 35]
+
+
 def lagging(total: int, skipped: set[int], *, start: int = 0, until: int | None = None, quiet: bool = False) -> str:
     """Training before 2026-08-21: the bar shows the step just run. `quiet`: the UI's logger holds its moves back."""
     out = [bar("mugs", start, total, 0, "")]
