@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -79,6 +79,7 @@ def test_either_side_of_a_diff_is_yaml(config: dict[str, dict[str, int]]) -> Non
         st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), max_size=30),
     )
 )
+@example("...")  # the end of a YAML document
 def test_a_scalar_reads_back_as_it_is(value: Any) -> None:
     shown = scalar(LogText(value) if isinstance(value, str) else value)
     want = LogText(value).reveal() if isinstance(value, str) else value

@@ -15,7 +15,7 @@ MAX_VALUE = 120
 _PATH = re.compile(r"[\w-]+(?:\[\d+\])*(?:\.[\w-]+(?:\[\d+\])*)*")
 _KEY = re.compile(r"[\w-]+|\[\d+\]")
 _BARE = re.compile(r"[A-Za-z_./][\w./+-]*")
-_NO_STRING = re.compile(r"(?:true|false|yes|no|on|off|null|y|n|\.inf|\.nan)", re.IGNORECASE)
+_NO_STRING = re.compile(r"(?:true|false|yes|no|on|off|null|y|n|\.inf|\.nan|\.\.\.)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
