@@ -117,8 +117,8 @@ def _newlines(raw: bytes) -> int:
 
 def start(cutter: Cutter) -> Second | None:
     """The second process, or None where there is no core for it or no safe way to start it."""
-    if sys.platform != "linux" or cores() < 2 or threading.active_count() > 1:
-        return None  # a fork takes over locks that other threads hold
+    if sys.platform != "linux" or cores() < 2 or not alone():
+        return None
     import multiprocessing
 
     if multiprocessing.current_process().daemon:
@@ -127,6 +127,11 @@ def start(cutter: Cutter) -> Second | None:
         return Second(cutter)
     except OSError:
         return None
+
+
+def alone() -> bool:
+    """Whether this process has one thread: a fork takes over what locks others hold, and nobody gives them back."""
+    return threading.active_count() == 1
 
 
 class Second:

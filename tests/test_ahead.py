@@ -19,16 +19,22 @@ from postmortem.scan.segments import MAX_READ, Cutter
 from tests.scan.test_runs import log_of
 from tests.simulate import bar
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is a second process on Linux only")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="there is a second process on Linux only"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+ALONE = beside.alone
 SEEDS = range(12)
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process from the start, in blocks of which small logs have many; two cores for it."""
+    """A second process from the start, in blocks of which small logs have many; two cores for it, whatever threads
+    other tests have left."""
     monkeypatch.setattr("postmortem.scan.scanner.BLOCK", 4000)
     monkeypatch.setattr(beside, "FROM", 0)
     monkeypatch.setattr(beside, "cores", lambda: 2)
+    monkeypatch.setattr(beside, "alone", lambda: True)
 
 
 @pytest.fixture
@@ -137,7 +143,10 @@ def test_where_none_can_be_started_there_is_none(lexicon: Lexicon, monkeypatch: 
     other = threading.Thread(target=waits.wait)
     other.start()
     try:
+        assert not ALONE()
+        monkeypatch.setattr(beside, "alone", ALONE)
         assert beside.start(cutter) is None
+        monkeypatch.setattr(beside, "alone", lambda: True)
     finally:
         waits.set()
         other.join()

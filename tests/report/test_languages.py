@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
+import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -97,6 +99,8 @@ def templates() -> tuple[set[str], list[re.Pattern[str]], set[str]]:
             pieces = [piece.strip() for piece in rest.split(" ~ ")[1:]]
             shapes = [re.escape(one.strip('"')) if one.startswith('"') else r"([\w. -]+)" for one in pieces]
             made.append(re.compile(re.escape(start) + "".join(shapes)))
+    # what the system says of a file is a word that stands nowhere
+    words.update(re.sub(r"[^a-z]+", "_", os.strerror(code).lower()) for code in errno.errorcode)
     for path in home().rglob("*.yaml"):
         if path.parent.parent.name != "text":
             words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
