@@ -7,7 +7,6 @@ without the bytes that this one has already. Where no process can be started, or
 from __future__ import annotations
 
 import gc
-import mmap
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from postmortem.processes import cores, undisturbed
 from postmortem.scan.segments import FEED, MAX_READ, Block, Cutter, Piece, Region
 
 if TYPE_CHECKING:
+    import mmap
     from multiprocessing.connection import Connection
 
     Place = tuple[int, int, int, int, bool]
@@ -138,6 +138,7 @@ class Second:
     """A copy of this process that cuts what it is sent. Raises OSError where it cannot be made."""
 
     def __init__(self, cutter: Cutter) -> None:
+        import mmap
         import multiprocessing
 
         context = multiprocessing.get_context("fork")

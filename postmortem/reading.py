@@ -16,11 +16,22 @@ from postmortem.model import DatasetSizes, JobDatabase, Notice
 from postmortem.scan import Lexicon
 
 Value = TypeVar("Value")
+LARGE = 8 << 20
+"""Bytes of a log from which on a second process may help to read it."""
 
 
 def sources(opened: Intake, told: Callable[[int], None] | None = None) -> list[pipeline.Source]:
     """The logs of `opened`, to be read once; `told` hears of every piece how many bytes it was."""
     return [pipeline.Source(log.name, log.encoding, log.chunks(told), log.repairs) for log in opened.logs]
+
+
+def pace_of(opened: Intake) -> pipeline.Pace:
+    """How to read the logs of `opened` soonest where nothing else is to do: large ones by two processes."""
+    if all(log.size is not None and log.size < LARGE for log in opened.logs):
+        return pipeline.Pace()
+    from postmortem.ahead import ahead
+
+    return pipeline.Pace(cutting=ahead)
 
 
 def analysis_of(

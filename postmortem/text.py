@@ -8,39 +8,46 @@ encoder makes them harmless for its own sink.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NoReturn
 
-_ESCAPES = re.compile(
+_ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
     r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC strings
     r"|\x9b[0-?]*[ -/]*[@-~]"
     r"|\x1b[@-Z\\-_a-z0-9=>()#%*+]?"
 )
-_INVISIBLE = re.compile(
+_INVISIBLE = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff0-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """Unicode's controls, format characters that show nothing, fillers, and all that it calls ignorable."""
 _MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-_PILE = re.compile(f"({_MARK}{{4}}){_MARK}+")
+_PILE = f"({_MARK}{{4}}){_MARK}+"
 """More marks on one letter than any language has; they would cover the lines above and below."""
+
+
+@cache
+def _of(expression: str) -> re.Pattern[str]:
+    """The expression, compiled where it is first needed: a start of the program mostly needs none."""
+    return re.compile(expression)
 
 
 def strip_escapes(raw: str) -> str:
     """Remove terminal escape sequences (colour, cursor movement, titles, links); keep everything else."""
-    return _ESCAPES.sub("", raw) if "\x1b" in raw or "\x9b" in raw else raw
+    return _of(_ESCAPES).sub("", raw) if "\x1b" in raw or "\x9b" in raw else raw
 
 
 def printable(raw: str) -> str:
     """`raw` on one line without escape sequences, control characters, bidi controls and zero-width characters."""
     if raw.isascii() and raw.isprintable():
         return raw  # nearly every line of a log
-    shown = _INVISIBLE.sub("", strip_escapes(raw).replace("\t", " ").replace("\n", " ").replace("\r", " "))
-    return shown if shown.isascii() else _PILE.sub(r"\1", shown)
+    shown = _of(_INVISIBLE).sub("", strip_escapes(raw).replace("\t", " ").replace("\n", " ").replace("\r", " "))
+    return shown if shown.isascii() else _of(_PILE).sub(r"\1", shown)
 
 
-_LIKE_WORDS = re.compile(r"[:;] |['\"`]|\A\s|\s\Z")
+_LIKE_WORDS = r"[:;] |['\"`]|\A\s|\s\Z"
 """In a name what could pass for the end of it and for words of ours."""
 
 
@@ -49,7 +56,7 @@ def named(raw: str, longest: int = 300) -> str:
     shown = printable(raw)
     if len(shown) > longest:
         shown = shown[: longest - 1] + "…"
-    return '"' + shown.replace('"', '\\"') + '"' if _LIKE_WORDS.search(shown) else shown
+    return '"' + shown.replace('"', '\\"') + '"' if _of(_LIKE_WORDS).search(shown) else shown
 
 
 def seen(raw: str) -> str:
@@ -59,12 +66,12 @@ def seen(raw: str) -> str:
     """
     if raw.isascii() and raw.isprintable():
         return raw
-    return _INVISIBLE.sub("", strip_escapes(raw).replace("\x0b", " ").replace("\x0c", " "))
+    return _of(_INVISIBLE).sub("", strip_escapes(raw).replace("\x0b", " ").replace("\x0c", " "))
 
 
 def harmless(raw: str) -> str:
     """`raw` with its lines, and otherwise as `printable`: for texts of a knowledge base, which may be a stranger's."""
-    return raw if raw.isprintable() else _INVISIBLE.sub("", strip_escapes(raw))
+    return raw if raw.isprintable() else _of(_INVISIBLE).sub("", strip_escapes(raw))
 
 
 class LogText:

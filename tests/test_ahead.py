@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from postmortem import ahead as beside
 from postmortem.ahead import ahead
+from postmortem.intake import open_path, open_stream
 from postmortem.model import ScanResult
+from postmortem.reading import pace_of
 from postmortem.scan import Lexicon, scan
 from postmortem.scan.segments import MAX_READ, Cutter
 from tests.scan.test_runs import log_of
@@ -60,6 +64,13 @@ def long_lines() -> bytes:
 def both(data: bytes, lexicon: Lexicon) -> tuple[ScanResult, ScanResult]:
     """What is said of `data` that is cut in place, and of the same cut ahead."""
     return scan([data], lexicon, bulk_from=0), scan([data], lexicon, bulk_from=0, cutting=ahead)
+
+
+@pytest.mark.parametrize(("size", "beside_it"), [(100, False), (9 << 20, True), (None, True)])
+def test_only_a_large_log_asks_for_it(tmp_path: Path, size: int | None, beside_it: bool) -> None:
+    (tmp_path / "log.txt").write_bytes(b"one\n" * (size or 100))
+    opened = open_stream(io.BytesIO(b"one\n")) if size is None else open_path(tmp_path / "log.txt")
+    assert (pace_of(opened).cutting is ahead) is beside_it
 
 
 @pytest.mark.parametrize("seed", SEEDS)

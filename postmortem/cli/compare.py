@@ -133,9 +133,8 @@ def _matching(every: tuple[Analysis, ...]) -> Analysis:
 
 def _read(path: str, config: Path | None, lexicon: Lexicon, targets: Sequence[guard.Target]) -> tuple[Analysis, ...]:
     from postmortem import pipeline
-    from postmortem.ahead import ahead
     from postmortem.intake.sources import printable_name
-    from postmortem.reading import analyses_of
+    from postmortem.reading import analyses_of, pace_of
 
     opened = inputs.open_input(path)
     guard.refuse_opened(targets, opened)
@@ -143,7 +142,7 @@ def _read(path: str, config: Path | None, lexicon: Lexicon, targets: Sequence[gu
     shown = printable_name(path)
     try:
         with progress.reading(opened.logs) as told:
-            return analyses_of(opened, lexicon, config=named, told=told, pace=pipeline.Pace(cutting=ahead))
+            return analyses_of(opened, lexicon, config=named, told=told, pace=pace_of(opened))
     except pipeline.NothingRecognised:
         raise inputs.nothing_recognised(shown) from None
     except OSError as error:

@@ -75,9 +75,8 @@ def analysed(
     long log, unless `quiet`.
     """
     from postmortem import pipeline
-    from postmortem.ahead import ahead
     from postmortem.intake.sources import printable_name
-    from postmortem.reading import analysis_of
+    from postmortem.reading import analysis_of, pace_of
     from postmortem.scan import Lexicon
 
     shown = printable_name(path)
@@ -94,7 +93,7 @@ def analysed(
                 loss_log=loss_log,
                 folder=folder,
                 told=told,
-                pace=pipeline.Pace(cutting=ahead),
+                pace=pace_of(opened),
             )
     except pipeline.NothingRecognised:
         raise nothing_recognised(shown) from None

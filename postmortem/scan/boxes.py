@@ -6,6 +6,7 @@ Paths and code that are wider than the box go on in the next row.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 import msgspec
 
@@ -16,11 +17,30 @@ from postmortem.text import LogText
 MAX_OUTSIDE = 8
 """Lines of other output between rows, after which the box counts as ended."""
 MAX_PENDING = 1200
-_ROW = re.compile(r"\s*[│┃|] ?(.*)$")
 _RIGHT = "│┃|"
-_EDGE = re.compile(r"\s*[╰└+][─━-]+[╯┘+]?\s*$")
-_NUMBERED = re.compile(r"(?:[❱>] ?)? {0,8}\d{1,9}(?: |$)")
-_GUIDES = re.compile(r"^(?:[│┃|]? +)*[│┃|]? *")
+
+
+class _Syntax:
+    """How the rows of a box look; compiled where a log has one, which few have."""
+
+    @cached_property
+    def row(self) -> re.Pattern[str]:
+        return re.compile(r"\s*[│┃|] ?(.*)$")
+
+    @cached_property
+    def edge(self) -> re.Pattern[str]:
+        return re.compile(r"\s*[╰└+][─━-]+[╯┘+]?\s*$")
+
+    @cached_property
+    def numbered(self) -> re.Pattern[str]:
+        return re.compile(r"(?:[❱>] ?)? {0,8}\d{1,9}(?: |$)")
+
+    @cached_property
+    def guides(self) -> re.Pattern[str]:
+        return re.compile(r"^(?:[│┃|]? +)*[│┃|]? *")
+
+
+_SYNTAX = _Syntax()
 
 
 class BoxRow(msgspec.Struct, frozen=True):
@@ -50,10 +70,10 @@ class BoxReader:
 
     def offer(self, text: str, place: Place) -> BoxRow | None:
         """What the line says if it is a row of the box; None if it is none."""
-        found = _ROW.match(text) or _ROW.match(self._peel(text))
+        found = _SYNTAX.row.match(text) or _SYNTAX.row.match(self._peel(text))
         if found is None:
             self._outside += 1
-            if _EDGE.match(text) or self._outside > MAX_OUTSIDE:
+            if _SYNTAX.edge.match(text) or self._outside > MAX_OUTSIDE:
                 self.open = False
             return None
         self._outside = 0
@@ -62,13 +82,13 @@ class BoxReader:
         marked = self._code.match(row) if self._code else None
         if marked is not None:
             self._path = ""
-            self._failing = _GUIDES.sub("", marked["code"]).rstrip()
+            self._failing = _SYNTAX.guides.sub("", marked["code"]).rstrip()
             return BoxRow(code=self._failing)
-        if _NUMBERED.match(row) or not row.strip():
+        if _SYNTAX.numbered.match(row) or not row.strip():
             self._path = self._failing = ""
             return BoxRow()
         if self._failing and row[:1] in " │┃|":
-            self._failing = (self._failing + " " + _GUIDES.sub("", row))[:MAX_PENDING]
+            self._failing = (self._failing + " " + _SYNTAX.guides.sub("", row))[:MAX_PENDING]
             return BoxRow(code=self._failing)
         return self._row_of_path(row, place)
 

@@ -15,13 +15,11 @@ from itertools import accumulate, count
 
 from postmortem.scan.items import Items, kind_of
 from postmortem.scan.lexicon import Lexicon
-from postmortem.scan.lines import Lines, State
+from postmortem.scan.lines import WINDOW, Lines, State
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Region
 from postmortem.scan.units import FORM, FULL, Unit, Units
 
-WINDOW = 64 * 1024
-"""Bytes that are counted at a time."""
 MAX_FORMS = 256
 """Forms in a window; more are no flood."""
 MAX_NEW = 1024

@@ -21,6 +21,10 @@ from postmortem.text import seen, strip_escapes
 
 CODE_INDENT = "    "
 """How far Python indents a frame's code."""
+MAX_UNIT = 64
+"""Most lines of what is counted as one in a flood: no traceback of so many is full."""
+WINDOW = 64 * 1024
+"""Bytes of a flood that are counted at a time."""
 _FRAMES = frozenset({"frame", "frame_boxed"})
 
 State = Literal["clean", "begun", "full", "full, code next", "woven", "busy"]

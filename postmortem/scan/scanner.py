@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from postmortem.model import Event, Item, Notice, ScanResult
 from postmortem.scan.clock import stamp_of
 from postmortem.scan.drawing import Bars
-from postmortem.scan.floods import WINDOW, Floods
 from postmortem.scan.items import STARTS, Items
 from postmortem.scan.lexicon import Compiled, Lexicon
-from postmortem.scan.lines import Lines
+from postmortem.scan.lines import MAX_UNIT, WINDOW, Lines
 from postmortem.scan.recognise import MAX_EVENT_TEXT, Recogniser
 from postmortem.scan.segments import BULK_FROM, MAX_TEXT, Cutter, Cutting, Draw, Piece, Region, Text, in_place
-from postmortem.scan.units import MAX_UNIT
 from postmortem.scan.unwrap import look_ahead
 from postmortem.scan.writers import MAX_WRITERS
 from postmortem.text import LogText, seen
+
+if TYPE_CHECKING:
+    from postmortem.scan.floods import Floods
 
 BLOCK = 3 << 17
 PATIENCE, MAX_PATIENCE = 1024, 1 << 17
@@ -54,7 +56,7 @@ class Scanner:
         self._cutter = Cutter(lexicon.bars, self._bars.stamped, bulk_from)
         self._job = ""
         self._lines = Lines(lexicon, source, self._recognise, self._items, self._add, self._names)
-        self._floods = Floods(lexicon, source, self._recognise, self._items, self._lines)
+        self._floods: Floods | None = None
         self._patience = PATIENCE
         """Lines of a region to read before looking whether they are a flood."""
         self._flooded = False
@@ -202,6 +204,10 @@ class Scanner:
         """
         if self._lines.cut_off >= 0 or region.end is not None or at >= len(region.raw):
             return at
+        if self._floods is None:  # few logs are long enough
+            from postmortem.scan.floods import Floods
+
+            self._floods = Floods(self._lexicon, self._source, self._recognise, self._items, self._lines)
         learnt = self._floods.learnt
         reached = self._floods.swallow(region, at, self._bars.end)
         if reached is not None:

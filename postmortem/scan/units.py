@@ -13,7 +13,7 @@ from postmortem.knowledge.expressions import ignores_digits, with_any_digits
 from postmortem.model import Event, Item, Traceback
 from postmortem.scan.items import STARTS, Items, kind_of
 from postmortem.scan.lexicon import Compiled, Lexicon
-from postmortem.scan.lines import Lines, State
+from postmortem.scan.lines import MAX_UNIT, Lines, State
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Region, Text
 from postmortem.text import seen
@@ -22,8 +22,6 @@ FORM = bytes.maketrans(b"0123456789\r", b"0000000000\n")
 """Makes a line its form, and all that cuts lines alike."""
 MAX_FORM = 512
 """Longest line that is known by its form, in bytes."""
-MAX_UNIT = 64
-"""Most lines of a unit: no traceback of so many is full."""
 MAX_KNOWN = 2048
 FULL: frozenset[State] = frozenset({"full", "full, code next"})
 """What is open where frames are only passed over."""

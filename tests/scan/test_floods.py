@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.model import Event, ScanResult, Traceback
-from postmortem.scan import Lexicon, floods, items, scan, scanner, traceback, units
+from postmortem.scan import Lexicon, floods, items, lines, scan, scanner, traceback, units
 from postmortem.scan.items import MAX_ALIKE, MAX_ITEMS
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.traceback import MAX_FRAMES
@@ -177,7 +177,7 @@ def counted_and_read(
         patch.setattr(items, "MAX_ALIKE", 3)
         patch.setattr(items, "MAX_SKIPS", 4)
         patch.setattr(traceback, "MAX_FRAMES", frames)
-        patch.setattr(units, "MAX_UNIT", min(frames, units.MAX_UNIT))
+        patch.setattr(units, "MAX_UNIT", min(frames, lines.MAX_UNIT))
         patch.setattr(scanner, "PATIENCE", 1 << 30)
         read = scan([log], lexicon)
         patch.setattr(scanner, "PATIENCE", 2)
