@@ -64,7 +64,9 @@ def damage(head: bytes) -> tuple[Repair, ...]:
 
     if head.count(b"\n") <= 2 and head.count(b"\\n") >= _MIN_LINES:
         note("flattened", _unflatten)
-    if any(len(_JOINED_FRAME.findall(line)) >= _MIN_JOINED for line in head.split(b"\n")):
+    if len(_JOINED_FRAME.findall(head)) >= _MIN_JOINED and any(
+        len(_JOINED_FRAME.findall(line)) >= _MIN_JOINED for line in head.split(b"\n")
+    ):
         note("joined", _part)
     if _ENTITY.search(head) and not _RAW_ANGLE.search(head):
         note("html", _unescape_html)

@@ -150,8 +150,7 @@ class JobConfig(msgspec.Struct, frozen=True, dict=True):
     def _indexes(self) -> Mapping[str, list[int]]:
         """The indexes of every list that stands first in a path."""
         found: dict[str, set[str]] = {}
-        for path in self.values:
-            if "[" in path:
-                head, _, rest = path.partition("[")
-                found.setdefault(head, set()).add(rest[: rest.index("]")])
+        for path in [path for path in self.values if "[" in path]:
+            head, _, rest = path.partition("[")
+            found.setdefault(head, set()).add(rest[: rest.index("]")])
         return {head: sorted(map(int, indexes)) for head, indexes in found.items()}

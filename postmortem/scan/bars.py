@@ -82,6 +82,8 @@ class Fold:
     redrawn = False
     raw = b""
     """The description of the latest draw as it stands in the log, with what stands before it on its line."""
+    raw_total = b""
+    """Its total as it stood there, as long as both mean what they meant."""
     _postfix: bytes | None = None
     _elapsed = b""
     _proven = -1

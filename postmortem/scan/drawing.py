@@ -53,6 +53,8 @@ class Bars:
         if job != self._job:
             self._job = job
             self._names.clear()
+            if self._fold is not None:
+                self._fold.raw_total = b""  # what its description means is to be asked again
 
     def echoed(self, raw_name: bytes) -> bool:
         """Whether what is drawn so only quotes a bar."""
@@ -61,12 +63,15 @@ class Bars:
     def draw(self, piece: Draw) -> bool:
         """Take in one draw; False for what only quotes one."""
         raw_name, raw_n, raw_total, elapsed, postfix, line, offset, end = piece
+        fold = self._fold
+        if fold is not None and raw_name == fold.raw and raw_total == fold.raw_total and int(raw_n) >= (fold.n or 0):
+            fold.draw(int(raw_n), elapsed, postfix, line, offset, end)  # nearly always: one more of the same
+            return True
         name, event, phase, _ = self._names.get(raw_name) or self._read_name(raw_name)
         if event == ECHO:
             return False
         total = int(raw_total)
         n = int(raw_n)
-        fold = self._fold
         if fold is None or fold.description != name or fold.total != total or (fold.n is not None and n < fold.n):
             if fold is not None:
                 self.end()
@@ -75,6 +80,7 @@ class Bars:
         if raw_name[:1] == b"\r":
             fold.redrawn = True
         fold.raw = raw_name
+        fold.raw_total = raw_total
         fold.draw(n, elapsed, postfix, line, offset, end)
         return True
 
