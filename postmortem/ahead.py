@@ -130,7 +130,8 @@ def start(cutter: Cutter) -> Second | None:
 
 
 def alone() -> bool:
-    """Whether this process has one thread: a fork takes over what locks others hold, and nobody gives them back."""
+    """Whether this process has one thread: of what others hold (locks, the end of a pipe that they write) a fork has a
+    copy that nobody gives back."""
     return threading.active_count() == 1
 
 
