@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 FROM = 8 << 20
 """Bytes of a log before which a second process is not worth its start."""
-AT_ONCE = 2
-"""Blocks that it has: one to cut, and the next."""
+AT_ONCE = 3
+"""Blocks that it has: one to cut, and the next ones."""
 DEPTH = 4
 """Blocks that were cut, or are being cut, and not read yet."""
 ROOM = (1 << 20) + MAX_READ
