@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from postmortem.processes import cores, undisturbed
+from postmortem.processes import LARGE, cores, undisturbed
 from postmortem.scan.segments import FEED, MAX_READ, Block, Cutter, Piece, Region
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     Place = tuple[int, int, int, int, bool]
     """Where a block lies in the common memory, how long it is, and its line, offset and bulk."""
 
-FROM = 8 << 20
-"""Bytes of a log before which a second process is not worth its start."""
 AT_ONCE = 3
 """Blocks that it has: one to cut, and the next ones."""
 DEPTH = 4
@@ -42,7 +40,7 @@ def ahead(cutter: Cutter, chunks: Iterable[bytes]) -> Iterator[list[Piece]]:
     """The pieces that each of the chunks completes, as `in_place` gives them."""
     blocks = (block for block in map(cutter.take, chunks) if block is not None)
     for block in blocks:
-        if block.offset < FROM:
+        if block.offset < LARGE:
             yield cutter.cut(block)
             continue
         second = start(cutter)
@@ -109,7 +107,7 @@ class _Both:
 
 
 def _newlines(raw: bytes) -> int:
-    """How many line feeds there are: ten times as fast as `bytes.count`."""
+    """How many line feeds there are, sooner than `bytes.count` says."""
     import numpy as np
 
     return int(np.count_nonzero(np.frombuffer(raw, np.uint8) == FEED))

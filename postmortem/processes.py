@@ -7,6 +7,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+LARGE = 8 << 20
+"""Bytes of a log before which a second process to read it is not worth its start."""
+
 
 def cores() -> int:
     """Processes that this one may keep busy."""

@@ -13,11 +13,10 @@ from postmortem.intake import Intake
 from postmortem.jobconfig import ConfigText
 from postmortem.knowledge.load import history
 from postmortem.model import DatasetSizes, JobDatabase, Notice
+from postmortem.processes import LARGE
 from postmortem.scan import Lexicon
 
 Value = TypeVar("Value")
-LARGE = 8 << 20
-"""Bytes of a log from which on a second process may help to read it."""
 
 
 def sources(opened: Intake, told: Callable[[int], None] | None = None) -> list[pipeline.Source]:

@@ -36,7 +36,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second process from the start, in blocks of which small logs have many; two cores for it, whatever threads
     other tests have left."""
     monkeypatch.setattr("postmortem.scan.scanner.BLOCK", 4000)
-    monkeypatch.setattr(beside, "FROM", 0)
+    monkeypatch.setattr(beside, "LARGE", 0)
     monkeypatch.setattr(beside, "cores", lambda: 2)
     monkeypatch.setattr(beside, "alone", lambda: True)
 

@@ -58,7 +58,7 @@ class Mode:
 @contextlib.contextmanager
 def beside_from_the_start() -> Iterator[None]:
     """A second process cuts from the first byte on, in blocks that small logs have some of."""
-    small, from_start = mock.patch("postmortem.scan.scanner.BLOCK", 3000), mock.patch("postmortem.ahead.FROM", 0)
+    small, from_start = mock.patch("postmortem.scan.scanner.BLOCK", 3000), mock.patch("postmortem.ahead.LARGE", 0)
     with small, from_start, mock.patch("postmortem.scan.scanner.BULK_FROM", 0):
         yield
 

@@ -6,7 +6,6 @@ Paths and code that are wider than the box go on in the next row.
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 import msgspec
 
@@ -18,29 +17,11 @@ MAX_OUTSIDE = 8
 """Lines of other output between rows, after which the box counts as ended."""
 MAX_PENDING = 1200
 _RIGHT = "│┃|"
-
-
-class _Syntax:
-    """How the rows of a box look; compiled where a log has one, which few have."""
-
-    @cached_property
-    def row(self) -> re.Pattern[str]:
-        return re.compile(r"\s*[│┃|] ?(.*)$")
-
-    @cached_property
-    def edge(self) -> re.Pattern[str]:
-        return re.compile(r"\s*[╰└+][─━-]+[╯┘+]?\s*$")
-
-    @cached_property
-    def numbered(self) -> re.Pattern[str]:
-        return re.compile(r"(?:[❱>] ?)? {0,8}\d{1,9}(?: |$)")
-
-    @cached_property
-    def guides(self) -> re.Pattern[str]:
-        return re.compile(r"^(?:[│┃|]? +)*[│┃|]? *")
-
-
-_SYNTAX = _Syntax()
+# compiled where a log has a box, which few have
+_ROW = r"\s*[│┃|] ?(.*)$"
+_EDGE = r"\s*[╰└+][─━-]+[╯┘+]?\s*$"
+_NUMBERED = r"(?:[❱>] ?)? {0,8}\d{1,9}(?: |$)"
+_GUIDES = r"^(?:[│┃|]? +)*[│┃|]? *"
 
 
 class BoxRow(msgspec.Struct, frozen=True):
@@ -70,10 +51,10 @@ class BoxReader:
 
     def offer(self, text: str, place: Place) -> BoxRow | None:
         """What the line says if it is a row of the box; None if it is none."""
-        found = _SYNTAX.row.match(text) or _SYNTAX.row.match(self._peel(text))
+        found = re.match(_ROW, text) or re.match(_ROW, self._peel(text))
         if found is None:
             self._outside += 1
-            if _SYNTAX.edge.match(text) or self._outside > MAX_OUTSIDE:
+            if re.match(_EDGE, text) or self._outside > MAX_OUTSIDE:
                 self.open = False
             return None
         self._outside = 0
@@ -82,13 +63,13 @@ class BoxReader:
         marked = self._code.match(row) if self._code else None
         if marked is not None:
             self._path = ""
-            self._failing = _SYNTAX.guides.sub("", marked["code"]).rstrip()
+            self._failing = re.sub(_GUIDES, "", marked["code"]).rstrip()
             return BoxRow(code=self._failing)
-        if _SYNTAX.numbered.match(row) or not row.strip():
+        if re.match(_NUMBERED, row) or not row.strip():
             self._path = self._failing = ""
             return BoxRow()
         if self._failing and row[:1] in " │┃|":
-            self._failing = (self._failing + " " + _SYNTAX.guides.sub("", row))[:MAX_PENDING]
+            self._failing = (self._failing + " " + re.sub(_GUIDES, "", row))[:MAX_PENDING]
             return BoxRow(code=self._failing)
         return self._row_of_path(row, place)
 
