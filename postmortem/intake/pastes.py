@@ -71,7 +71,7 @@ def damage(head: bytes) -> tuple[Repair, ...]:
     if _ENTITY.search(head) and not _RAW_ANGLE.search(head):
         note("html", _unescape_html)
     if (_NO_BREAK in head or _PUNCTUATION in head) and _HARD_SPACE.search(head):
-        note("hard_spaces", lambda line: _HARD_SPACE.sub(b" ", line))
+        note("hard_spaces", _softened)
     if _PUNCTUATION in head and _CURLY_SIGN.search(head):
         note("curly_quotes", lambda line: _CURLY_BYTES.sub(_straight, line))
     separator = _numbered(head)
@@ -145,6 +145,10 @@ def _unflatten(line: bytes) -> bytes:
     if len(stripped) > 1 and stripped[:1] == stripped[-1:] == b'"':
         line = stripped[1:-1]
     return _ESCAPE.sub(plain, line)
+
+
+def _softened(line: bytes) -> bytes:
+    return _HARD_SPACE.sub(b" ", line) if _NO_BREAK in line or _PUNCTUATION in line else line
 
 
 def _part(line: bytes) -> bytes:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from postmortem.model import BarSpan, Place, Stamp
+from postmortem.model import BarSpan, Item, Place, Stamp
 from postmortem.scan.bars import Fold
 from postmortem.scan.clock import stamp_of
 from postmortem.scan.lexicon import Lexicon
-from postmortem.scan.segments import Draw
+from postmortem.scan.segments import Draw, Region
 from postmortem.text import seen
 
 if TYPE_CHECKING:
@@ -20,19 +21,39 @@ ECHO = "echo"
 MAX_NAME = 400
 """Bytes of a description that are read, from its end."""
 MAX_NAMES = 4096
+MAX_IN_A_ROW = 8192
+"""Spans that are read with nothing between that is kept; behind them only what comes last before that is."""
+LATE = 400
+"""How much that is: draws, and items between them."""
 
 Name = tuple[str, str | None, str | None, bool]
 """A description without its prefixes, the event and the phase that it means, and whether there were any prefixes."""
 
 
+Counted = tuple["Item | Region", int]
+"""The last of some items of a kind, or where that stands, and how many they are."""
+
+
 class Bars:
     """The bar that is being drawn, and the main bar while another one stands in its way."""
 
-    def __init__(self, lexicon: Lexicon, source: str, add: Callable[[BarSpan], None]) -> None:
+    def __init__(
+        self,
+        lexicon: Lexicon,
+        source: str,
+        add: Callable[[BarSpan], None],
+        count: Callable[[str, Item | Region, int], None],
+    ) -> None:
         self._lexicon = lexicon
         self._source = source
         self._add = add
+        self._count = count
         self._names: dict[bytes, Name] = {}
+        self._in_a_row = 0
+        self._late: deque[Draw | dict[str, Counted]] = deque()
+        """What came last where too many spans had, and was not read at once."""
+        self.passed = 0
+        """Draws and items that were not read at all."""
         self._fold: Fold | None = None
         self._kept: Fold | None = None
         self._single = False
@@ -43,6 +64,7 @@ class Bars:
     @property
     def descriptions(self) -> tuple[str, ...] | None:
         """The descriptions of the bar that is drawn and of the main one; None before the first draw."""
+        self._catch_up()
         if self._fold is None:
             return None
         return self._fold.description, self._kept.description if self._kept else ""
@@ -58,10 +80,16 @@ class Bars:
 
     def echoed(self, raw_name: bytes) -> bool:
         """Whether what is drawn so only quotes a bar."""
-        return self._named(raw_name)[1] == ECHO
+        return self._in_a_row < MAX_IN_A_ROW and self._named(raw_name)[1] == ECHO
 
     def draw(self, piece: Draw) -> bool:
         """Take in one draw; False for what only quotes one."""
+        if self._in_a_row >= MAX_IN_A_ROW:
+            self._wait(piece)
+            return True
+        return self._draw(piece)
+
+    def _draw(self, piece: Draw) -> bool:
         raw_name, raw_n, raw_total, elapsed, postfix, line, offset, end = piece
         fold = self._fold
         if fold is not None and raw_name == fold.raw and raw_total == fold.raw_total and int(raw_n) >= (fold.n or 0):
@@ -74,7 +102,7 @@ class Bars:
         n = int(raw_n)
         if fold is None or fold.description != name or fold.total != total or (fold.n is not None and n < fold.n):
             if fold is not None:
-                self.end()
+                self._end_span()
                 self._single = self._single or fold.single
             fold = self._fold = self._resume(name, total, n, Place(line, offset, self._source), event, phase)
         if raw_name[:1] == b"\r":
@@ -87,21 +115,64 @@ class Bars:
     def run(self, run: Run) -> None:
         """Take in many draws of the bar that was drawn last, with the result of taking them in one by one."""
         row = 0
-        while row < run.rows:
+        while row < run.rows and self._in_a_row < MAX_IN_A_ROW:
             last = run.rises_to(row)
             fold = self._fold
             if last > row and fold is not None and fold.settled:
                 fold.draw_run(run, row, last)
                 row = last
             else:
-                self.draw(run.draw(row))
+                self._draw(run.draw(row))
                 row += 1
+        first = max(row, run.rows - LATE)
+        self.passed += first - row
+        for late in range(first, run.rows):
+            self._wait(run.draw(late))
 
     def end(self) -> None:
         """Something else happens: the draws so far are a span."""
+        self._catch_up()
+        self._end_span()
+        self._in_a_row = 0
+
+    @property
+    def flooded(self) -> bool:
+        """Whether what comes is not read at once."""
+        return self._in_a_row >= MAX_IN_A_ROW
+
+    def count(self, kind: str, item: Item | Region, number: int) -> None:
+        """So many items of a kind come that are only counted; `item` is the last of them, or where that stands."""
+        if self._in_a_row < MAX_IN_A_ROW:
+            self._end_span()
+            self._count(kind, item, number)
+        elif self._late and isinstance(self._late[-1], dict):
+            known = self._late[-1].get(kind)
+            self._late[-1][kind] = item, number + (known[1] if known else 0)
+        else:
+            self._wait({kind: (item, number)})
+
+    def _wait(self, late: Draw | dict[str, Counted]) -> None:
+        self._late.append(late)
+        if len(self._late) > LATE:
+            passed = self._late.popleft()
+            self.passed += 1 if isinstance(passed, tuple) else sum(number for _, number in passed.values())
+
+    def _catch_up(self) -> None:
+        """Read the latest of what was not read at once."""
+        for late in self._late:
+            if isinstance(late, tuple):
+                self._draw(late)
+            else:
+                self._end_span()
+                for kind, (item, number) in late.items():
+                    self._count(kind, item, number)
+        self._late.clear()
+
+    def _end_span(self) -> None:
         if self._fold is not None:
             span = self._fold.take(self._stamp)
             if span is not None:
+                self._in_a_row += 1
                 self._add(span)
             if self._fold.event is None and self._fold.description:
                 self._kept = self._fold

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ from postmortem.text import seen, strip_escapes
 
 MAX_LINES = 20_000
 MAX_CHARS = 1_000_000
+MAX_ENDLESS = 3
+"""Objects of a job that are longer than is read; behind them none is taken for a config until the next job starts."""
 MAX_PATH = 400
 """Longer than the path of any setting; that of an object in an object in an object could be as long as the log."""
 MAX_KNOWN, MAX_SHORT = 4096, 200
@@ -36,6 +38,16 @@ class _Row(NamedTuple):
     inside: bool
 
 
+class _Read(NamedTuple):
+    """A config that was read whole: the bytes of its lines behind the first, what they say, and where: the line of each
+    path and of the end, counted from the second."""
+
+    raw: bytes
+    value: Mapping[str, Any] | None
+    lines: dict[str, int]
+    end: int
+
+
 class DumpReader:
     """Watches for a line that is just ``{`` and takes the JSON object that it opens."""
 
@@ -46,17 +58,26 @@ class DumpReader:
         self._rows: list[tuple[str, int]] = []
         self._chars = 0
         self._place: Place | None = None
+        self.endless = 0
+        """Objects since the job's start that were longer than is read."""
         self.ready: ConfigDump | None = None
+        self._latest: _Read | None = None
+        """The newest config: the jobs of a queue mostly print the same one."""
 
     @property
     def open(self) -> bool:
         """Whether an object has been opened and not closed."""
         return self._place is not None
 
+    @property
+    def opens(self) -> bool:
+        """Whether an object may open."""
+        return self.endless < MAX_ENDLESS
+
     def offer(self, raw: str, place: Place, *, opens: bool = True) -> bool:
         """True if the line belongs to a dump (and so means nothing else). Only one that `opens` may open one."""
         if self._place is None:
-            if opens and raw.rstrip().endswith("{") and self._peel(raw).strip() == "{":
+            if opens and self.opens and raw.rstrip().endswith("{") and self._peel(raw).strip() == "{":
                 self._place = place
                 self._rows = [("{", place.line)]
                 self._chars = 0
@@ -76,6 +97,11 @@ class DumpReader:
         first starts that is not plainly one of its. Of the lines before byte `quiet` others are passed over."""
         raw, size = region.raw, len(region.raw)
         line = line_of(at)
+        if len(self._rows) == 1 and self._latest is not None and raw.startswith(self._latest.raw, at):
+            self._repeat(self._latest, line)
+            return at + len(self._latest.raw)
+        first = at if len(self._rows) == 1 else -1
+        begin = line
         while self._place is not None and at < size:
             stop = raw.find(b"\n", at)
             stop = size if stop == -1 else stop
@@ -90,9 +116,22 @@ class DumpReader:
                     self._take(row.text, row.shown, line)
                 elif stop >= quiet:
                     break
+                else:
+                    first = -1
             at = stop + 1
             line += 1
+        if 0 <= first < at <= size and self.ready is not None and self.ready.value is not None:
+            done = self.ready
+            lines = {path: there - begin for path, there in done.lines.items()}
+            self._latest = _Read(raw[first:at], done.value, lines, done.last_line - begin)
         return min(at, size)
+
+    def _repeat(self, read: _Read, line: int) -> None:
+        """Take the same config once more, the second line of which is `line`."""
+        assert self._place is not None
+        lines = {path: line + there for path, there in read.lines.items()}
+        self.ready = ConfigDump(self._place, line + read.end, read.value, lines)
+        self._drop()
 
     def _look(self, line: bytes) -> _Row:
         text = self._peel(strip_escapes(line.decode("utf-8", "replace"))).rstrip()
@@ -116,6 +155,7 @@ class DumpReader:
         if shown == "}":
             self._close()
         elif len(self._rows) > MAX_LINES or self._chars > MAX_CHARS:
+            self.endless += 1
             self.abandon()
 
     def take(self) -> ConfigDump:

@@ -9,16 +9,17 @@ to know it by the forms of its lines (units.py), and once more for the last of e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, count
 
+from postmortem.model import Item
 from postmortem.scan.items import Items, kind_of
 from postmortem.scan.lexicon import Lexicon
 from postmortem.scan.lines import WINDOW, Lines, State
 from postmortem.scan.recognise import Recogniser
 from postmortem.scan.segments import Region
-from postmortem.scan.units import FORM, FULL, Unit, Units
+from postmortem.scan.units import FORM, FULL, MAX_FORM, Unit, Units
 
 MAX_FORMS = 256
 """Forms in a window; more are no flood."""
@@ -59,17 +60,20 @@ class Floods:
         self._items = items
         self._lines = lines
         self._units = Units(lexicon, source, recognise, lines)
+        self._sure: dict[bytes, tuple[str, ...]] = {}
+        """The kinds of what lines of a form add, which in this job are only counted from now on."""
+        self._jobs = 0
 
     @property
     def learnt(self) -> int:
         """Lines that were read to know them by their forms."""
         return self._units.read
 
-    def swallow(self, region: Region, at: int, before: Callable[[], None]) -> int | None:
+    def swallow(self, region: Region, at: int, add: Callable[[str, Item, int], None]) -> int | None:
         """Count the lines from byte `at` of `region` on that add nothing else; the byte at which reading must go on.
 
-        It must be the start of a segment. None: what is open has to end first. `before` is called before an item is
-        counted.
+        It must be the start of a segment. None: what is open has to end first. `add` is told of each kind of item that
+        was counted the last one and how many there were.
         """
         state = self._lines.state
         if state == "busy":
@@ -86,11 +90,35 @@ class Floods:
             state, line, goes_on = self._count(window, state, tally)
             goes_on = goes_on and line > 0
             at = min(window.end, window.starts[line])
-        self._drop(region, tally, before)
+        self._drop(region, tally, add)
         if state in FULL:
             frames = sum(unit.left_out * number for unit, (number, _, _) in tally.items())
             self._lines.tracebacks.pass_over(frames, expect_code=state != "full")
         return at
+
+    def counted(self, raw: bytes) -> tuple[str, ...] | None:
+        """The kinds of the items that a few lines add where nothing is open, if they are only counted; else None."""
+        if self._units.renew() or self._items.jobs != self._jobs or len(self._sure) >= MAX_FORMS:
+            self._sure.clear()
+            self._jobs = self._items.jobs
+        whole = raw.translate(FORM)
+        kinds = self._sure.get(whole)
+        if kinds is not None or len(raw) > MAX_FORM:
+            return kinds
+        kinds = ()
+        at = 0
+        for form in whole.split(b"\n"):
+            unit = self._units.at_start(form, raw[at : at + len(form)])
+            if unit is None or not unit.alone or not self._only_counts(unit):
+                return None
+            kinds += unit.kinds
+            at += len(form) + 1
+        self._sure[whole] = kinds
+        return kinds
+
+    def item(self, kind: str, region: Region) -> Item:
+        """The last item of a kind in a region that was `counted`."""
+        return _last(self._units.again(region, 0, len(region.raw)), kind)
 
     def _counts_within(self, region: Region, at: int) -> bool:
         """Whether the line at byte `at` is no part of the traceback that has begun."""
@@ -159,7 +187,7 @@ class Floods:
             and all(self._lines.trainers.get(name, (0,))[0] >= weight for name, weight in unit.trainers)
         )
 
-    def _drop(self, region: Region, tally: _Tally, before: Callable[[], None]) -> None:
+    def _drop(self, region: Region, tally: _Tally, add: Callable[[str, Item, int], None]) -> None:
         """Count the items of what was counted, and keep the last of each kind."""
         numbers: Counter[str] = Counter()
         last: dict[str, tuple[int, int]] = {}
@@ -167,11 +195,14 @@ class Floods:
             for kind in unit.kinds:
                 numbers[kind] += number
                 last[kind] = max((start, stop), last.get(kind, (-1, -1)))
-        if last:
-            before()
         read = {part: self._units.again(region, *part) for part in set(last.values())}
         for kind, part in last.items():
-            self._items.drop([item for item in read[part] if kind_of(item) == kind][-1], numbers[kind])
+            add(kind, _last(read[part], kind), numbers[kind])
+
+
+def _last(items: Sequence[Item], kind: str) -> Item:
+    """The last of some items that is of a kind."""
+    return next(item for item in reversed(items) if kind_of(item) == kind)
 
 
 def _add(tally: _Tally, unit: Unit, number: int, start: int, stop: int) -> None:

@@ -14,6 +14,9 @@ from postmortem.text import seen
 
 _SINGLE = tuple(bytes([code]) for code in (*range(9), *range(11, 13), *range(14, 32), 127))
 """The controls of ASCII but tab, line feed and carriage return."""
+_SHOWN = bytes((*range(32, 127), 9, 10, 13))
+_SHORT = 4096
+"""Bytes up to which one look at all of them costs less than one for each control."""
 _MULTIPLE = {
     b"\xc2": rb"\xc2[\x80-\x9f\xad]",
     b"\xcd": rb"\xcd\x8f",
@@ -31,6 +34,8 @@ _BEYOND = tuple((lead, re.compile(source)) for lead, source in _MULTIPLE.items()
 
 def starts(joined: bytes) -> list[int]:
     """Where the lines (cut at LF) of `joined` start that hold an escape sequence or a character that shows nothing."""
+    if len(joined) < _SHORT and not joined.translate(None, _SHOWN):
+        return []
     found: set[int] = set()
     for byte in _SINGLE:
         if byte in joined:

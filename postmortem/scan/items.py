@@ -50,6 +50,8 @@ class Items:
         self._seen = self._thinned = 0
         """Up to where spans were asked for the training bar, and up to where they were thinned."""
         self.dropped = 0
+        self.jobs = 0
+        """Jobs that have started."""
 
     @property
     def last(self) -> Item | None:
@@ -70,6 +72,7 @@ class Items:
         """A job starts: floods are counted anew. `job` is its name, None where this does not say it."""
         self.put_back()
         self._alike = {}
+        self.jobs += 1
         self._starts.append(len(self._items))
         self._main = Main(self._main.job if job is None else job)
         self._spans = self._kept_spans = 0

@@ -14,7 +14,7 @@ from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
 from postmortem.model import Event
 from postmortem.scan import hidden
 from postmortem.scan.literals import Engine, Literals
-from postmortem.scan.segments import MAX_TEXT
+from postmortem.scan.segments import MAX_TEXT, BarSyntax
 from postmortem.scan.sizes import NO_SIZES, Sizes, read_sizes
 
 BAR_PARTS = ("n", "total", "elapsed", "postfix", "remaining", "rate")
@@ -167,8 +167,8 @@ class Lexicon:
                 yield texts[index]
 
     @cached_property
-    def bars(self) -> tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]]:
-        """One bytes expression for a drawn bar in any of tqdm's ways, and its group names for each way."""
+    def bars(self) -> BarSyntax:
+        """How a drawn bar is told, in any of tqdm's ways."""
         parts: list[str] = []
         names: list[tuple[str, ...]] = []
         for index, item in enumerate(self._bar_syntax):
@@ -177,7 +177,9 @@ class Lexicon:
         if not parts:  # a pack may have put something else in their place
             parts.append("".join(f"(?P<{name}_0>(?!))" for name in BAR_PARTS))
             names.append(tuple(f"{name}_0" for name in BAR_PARTS))
-        return re.compile("|".join(parts).encode()), tuple(names)
+        endings = {part[-3:] for part in parts}
+        sign = re.fullmatch(r"[^\\]\\(\W)", endings.pop()) if len(endings) == 1 else None
+        return BarSyntax(re.compile("|".join(parts).encode()), tuple(names), sign[1].encode() if sign else b"")
 
     def bar_name(self, text: str) -> Compiled | None:
         """The entry that knows a bar by its description `text`: a line that only quotes bars, else a bar; or None."""

@@ -56,6 +56,7 @@ class Lines:
         self._broken = Rest(lexicon, recognise, items)
         self.trainers: dict[str, tuple[int, Place]] = {}
         """The line that tells of each trainer with most weight, and that weight."""
+        self._chosen: object = None
         self.cut_off = -1
         """Where the text starts that the log's end cut off."""
 
@@ -151,7 +152,9 @@ class Lines:
         return True
 
     def _see_trainers(self, text: str, place: Place, entries: frozenset[Compiled] | None) -> None:
-        for event in self._recognise(text, place, entries or ()):
+        if entries is None or not any(item.pattern.role == "trainer" for item in entries):
+            return
+        for event in self._recognise(text, place, entries):
             if event.role == "trainer":
                 self._see_trainer(event)
 
@@ -167,6 +170,11 @@ class Lines:
         if unfinished is not None:
             self._add(unfinished)
 
+    def start(self) -> None:
+        """A job starts: a config that is still open never closes, and belongs to what comes before."""
+        self.end_dump()
+        self.dump.endless = 0
+
     def end_dump(self) -> None:
         """A dump that is still open never closes."""
         if self.dump.open:
@@ -177,5 +185,7 @@ class Lines:
         """A dump that is finished is an item."""
         if self.dump.ready is not None:
             dump = self.dump.take()
-            self._recognise.chosen(list(texts_of(dump.value)))
+            if dump.value is not self._chosen:  # the same as that of the job before
+                self._chosen = dump.value
+                self._recognise.chosen(list(texts_of(dump.value)))
             self._add(dump)

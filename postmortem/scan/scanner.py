@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from postmortem.model import Event, Item, Notice, ScanResult
 from postmortem.scan.clock import stamp_of
 from postmortem.scan.drawing import Bars
-from postmortem.scan.items import STARTS, Items
+from postmortem.scan.items import STARTS, Items, kind_of
 from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.lines import MAX_UNIT, WINDOW, Lines
 from postmortem.scan.recognise import MAX_EVENT_TEXT, Recogniser
@@ -52,15 +52,18 @@ class Scanner:
         self._recognise = Recogniser(lexicon, source)
         skips = (item.pattern.id for item in lexicon.statements if item.pattern.role in ("skip", "abort"))
         self._items = Items(frozenset(skips))
-        self._bars = Bars(lexicon, source, self._append)
+        self._bars = Bars(lexicon, source, self._append, self._count)
         self._cutter = Cutter(lexicon.bars, self._bars.stamped, bulk_from)
         self._job = ""
         self._lines = Lines(lexicon, source, self._recognise, self._items, self._add, self._names)
         self._floods: Floods | None = None
         self._patience = PATIENCE
-        """Lines of a region to read before looking whether they are a flood."""
+        """Lines to read before looking whether they are a flood."""
+        self._read = 0
+        """Lines that were read since."""
         self._flooded = False
         self._last: Region | None = None
+        self._passed = 0
 
     def run(self, chunks: Iterable[bytes], cutting: Cutting = in_place) -> ScanResult:
         """Scan everything and return the result."""
@@ -81,8 +84,9 @@ class Scanner:
         warnings = []
         if breaks is not None:
             warnings.append(Notice("unwrapped", None, {"width": breaks.width}))
-        if self._items.dropped:
-            warnings.append(Notice("too_many_events", None, {"count": self._items.dropped}))
+        dropped = self._items.dropped + self._passed
+        if dropped:
+            warnings.append(Notice("too_many_events", None, {"count": dropped}))
         if lines.tracebacks.left_out:
             warnings.append(Notice("frames_left_out", None, {"count": lines.tracebacks.left_out}))
         if lines.tracebacks.mixed:
@@ -119,7 +123,8 @@ class Scanner:
                 first = taken
                 while taken < len(found) and found[taken][0] < end:
                     taken += 1
-                self._region(piece, [(where - at, entries) for where, entries in found[first:taken]])
+                if not self._bars.flooded or not self._count_line(piece):
+                    self._region(piece, [(where - at, entries) for where, entries in found[first:taken]])
                 at = end + 1
             elif self._bars.echoed(piece.name(0)):
                 for row in range(piece.rows):
@@ -137,7 +142,6 @@ class Scanner:
         at = index = literal = 0
         size = len(region.raw)
         count = len(found)
-        read = 0
         lines = region.lines()
         while at < size:
             if self._lines.dump.open:
@@ -151,6 +155,8 @@ class Scanner:
                 if at == size:
                     return
             if not self._lines.watching:
+                while index < count and found[index][1] is None and not self._lines.dump.opens:
+                    index += 1
                 if index == count:
                     return
                 at = region.start_of(found[index][0], at)
@@ -167,11 +173,11 @@ class Scanner:
             at = stop + 1
             if piece is not None:
                 self._lines.read(piece, entries, opens=opens)
-                read += 1
-                if read >= self._patience:
+                self._read += 1
+                if self._read >= self._patience:
                     reached = self._pass_flood(region, at)
-                    if reached is not None or read >= self._patience + MAX_UNIT:
-                        read = 0
+                    if reached is not None or self._read >= self._patience + MAX_UNIT:
+                        self._read = 0
                     while reached is not None and index < count and found[index][0] < reached:
                         index += 1
                     at = at if reached is None else reached
@@ -204,19 +210,36 @@ class Scanner:
         """
         if self._lines.cut_off >= 0 or region.end is not None or at >= len(region.raw):
             return at
-        if self._floods is None:  # few logs are long enough
-            from postmortem.scan.floods import Floods
-
-            self._floods = Floods(self._lexicon, self._source, self._recognise, self._items, self._lines)
-        learnt = self._floods.learnt
-        reached = self._floods.swallow(region, at, self._bars.end)
+        floods = self._counting()
+        learnt = floods.learnt
+        reached = floods.swallow(region, at, self._bars.count)
         if reached is not None:
             worth = self._flooded = reached >= len(region.raw) or reached - at > WINDOW
             if worth:
                 self._patience = PATIENCE
-            elif self._floods.learnt > learnt:
+            elif floods.learnt > learnt:
                 self._patience = min(2 * self._patience, MAX_PATIENCE)
         return reached
+
+    def _count_line(self, region: Region) -> bool:
+        """Whether a region between two draws of a flood is a line that is only counted."""
+        if self._lines.cut_off >= 0 or region.end is not None or self._lines.state != "clean":
+            return False
+        kinds = self._counting().counted(region.raw)
+        for kind in kinds or ():
+            self._bars.count(kind, region, 1)
+        return kinds is not None
+
+    def _count(self, kind: str, last: Item | Region, number: int) -> None:
+        """So many items of a kind that is full, of which this is the last or stands there."""
+        self._items.drop(self._counting().item(kind, last) if isinstance(last, Region) else last, number)
+
+    def _counting(self) -> Floods:
+        if self._floods is None:  # few logs are long enough
+            from postmortem.scan.floods import Floods
+
+            self._floods = Floods(self._lexicon, self._source, self._recognise, self._items, self._lines)
+        return self._floods
 
     def _echo(self, draw: Draw) -> None:
         self._lines.read(Text(draw[0].strip(), draw[5], draw[6], 0), frozenset(self._lexicon.echoes))
@@ -227,13 +250,16 @@ class Scanner:
         return None if names is None else (*names, self._job)
 
     def _add(self, item: Item) -> None:
-        self._bars.end()
-        self._append(item)
+        kind = kind_of(item)
+        if self._items.full(kind) and not (isinstance(item, Event) and item.event in STARTS):
+            self._bars.count(kind, item, 1)
+        else:
+            self._bars.end()
+            self._append(item)
 
     def _append(self, item: Item) -> None:
         if isinstance(item, Event) and item.event in STARTS:
-            # a config that is still open never closes: it belongs to what comes before this
-            self._lines.end_dump()
+            self._lines.start()
             job = item.groups["name"].reveal() if "name" in item.groups else None
             self._job = self._job if job is None else job
             self._items.start(job)
@@ -246,6 +272,7 @@ class Scanner:
             self._add(unfinished)
         self._lines.end_dump()
         self._bars.end()
+        self._passed = self._bars.passed
         self._items.put_back()
         # these hold the scanner by its methods: in a circle, all that was read would stay until garbage is searched for
         del self._bars, self._cutter, self._lines, self._floods

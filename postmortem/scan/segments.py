@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -112,6 +112,15 @@ A plain tuple: there are millions.
 Piece: TypeAlias = "Region | Draw | Run"
 
 
+class BarSyntax(NamedTuple):
+    """How a drawn bar is told: one expression for all of tqdm's ways, its group names for each, and the bytes that one
+    ends with, the same in all of them (none where they differ)."""
+
+    expression: re.Pattern[bytes]
+    ways: tuple[tuple[str, ...], ...]
+    closing: bytes
+
+
 class Block(msgspec.Struct, frozen=True):
     """Whole segments of a log: their bytes, and the byte that they start at.
 
@@ -134,11 +143,11 @@ class Cutter:
 
     def __init__(
         self,
-        bars: tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...]],
+        bars: BarSyntax,
         stamped: Callable[[bytes], int] = lambda name: 0,
         bulk_from: int = BULK_FROM,
     ) -> None:
-        self._bar, (self._usual, *self._others) = bars
+        self._bar, (self._usual, *self._others), self._closing = bars
         self._stamped = stamped
         self._bulk_from = bulk_from
         self._tables: Tables | None = None
@@ -234,6 +243,9 @@ class Cutter:
             start = max(block.rfind(b"\n", at, percent), block.rfind(b"\r", at, percent)) + 1 or at
             cut = _CUT.search(block, percent)
             stop = cut.start() if cut else len(block)
+            if block.rfind(self._closing, percent, stop) == -1:  # torn: to search it would cost as much as ten bars
+                at = stop
+                continue
             returned = start > 0 and block[start - 1] == RETURN
             at = start
             while (found := self._bar.search(block, at, stop)) is not None and found.end() - start <= MAX_READ:

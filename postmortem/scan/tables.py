@@ -22,6 +22,8 @@ _KEPT = 8
 TRY = 32
 """Draws that a look for rows behind a draw may take as long as: one that finds none has to be earned anew by them."""
 MAX_CREDIT = 4 * TRY
+MAX_PRICE = 8 * TRY
+"""What a look costs after many in vain, one after the other: each costs double."""
 _FEW, _MANY = 64, 512
 _GUESS = 24
 """The longest that the time that remains, or the rate, may be: as the bar's syntax has it."""
@@ -55,6 +57,7 @@ class Tables:
         self._wrong = np.empty(TABLE, np.bool_)
         self._credit = MAX_CREDIT
         """Draws that may still be spent on looking: those that were taken together or one by one earn it."""
+        self._price = TRY
         self._wavers = False
         """Whether rows were equally wide for a while only: then what holds for uneven ones holds for more of them."""
         self.tries = 0
@@ -67,8 +70,8 @@ class Tables:
 
         `line` and `offset` are those of the draw.
         """
-        self._credit = min(self._credit + 1, MAX_CREDIT)
-        if self._credit < TRY:
+        self._credit += 1
+        if self._credit < self._price:
             return None
         end, feeds = _end_of(block, stop)
         width = end - start
@@ -77,7 +80,8 @@ class Tables:
         if found.end() < stop and not block[found.end() : stop].isspace():
             return None
         run = self._look(block, start, end, feeds, found, names, line, offset)
-        self._credit = min(self._credit - TRY + (run.rows if run is not None else 0), MAX_CREDIT)
+        self._credit = min(self._credit - self._price + (run.rows if run is not None else 0), MAX_CREDIT)
+        self._price = TRY if run is not None else min(2 * self._price, MAX_PRICE)
         return run
 
     def _look(

@@ -87,11 +87,13 @@ class Units:
             *_numbered(tuple(text.encode() for text in self._chosen)),
         )
 
-    def renew(self) -> None:
-        """Forget what is no longer so, or too much."""
-        if self._size > MAX_KNOWN or self._chosen != self._recognise.named:
+    def renew(self) -> bool:
+        """Forget what is no longer so, or too much; whether that was done."""
+        old = self._size > MAX_KNOWN or self._chosen != self._recognise.named
+        if old:
             self._chosen = self._recognise.named
             self._forget()
+        return old
 
     def at_start(self, form: bytes, raw: bytes) -> Unit | None:
         """What the line `raw` means where nothing is open; None if its form does not tell."""

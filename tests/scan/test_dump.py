@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from postmortem.knowledge.load import load
 from postmortem.model import ConfigDump, Place
 from postmortem.scan import Lexicon, scan
-from postmortem.scan.dump import DumpReader
+from postmortem.scan.dump import MAX_ENDLESS, MAX_LINES, DumpReader
 from postmortem.scan.segments import Region
 from tests.conftest import Analyse
 from tests.simulate import config, finished, head, training
@@ -125,3 +125,36 @@ def test_a_scan_leaves_nothing_to_a_search_for_garbage(lexicon: Lexicon) -> None
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def dumps(log: str, lexicon: Lexicon) -> list[ConfigDump]:
+    return [item for item in scan([log.encode()], lexicon).items if isinstance(item, ConfigDump)]
+
+
+def test_the_same_config_again_has_lines_of_its_own(lexicon: Lexicon) -> None:
+    jobs = [head(config()), head(config()), head(config(train__batch_size=4)), head(config(train__batch_size=4))]
+    log = "".join(jobs)
+    lines = log.splitlines()
+    found = dumps(log, lexicon)
+    assert [dump.value["train"]["batch_size"] for dump in found if dump.value] == [1, 1, 4, 4]
+    starts = [number for number, line in enumerate(lines, 1) if line == "{"]
+    assert [dump.place.line for dump in found] == starts
+    for dump in found:
+        assert lines[dump.last_line - 1] == "}"
+        assert lines[dump.lines["train.optimizer"] - 1].strip().startswith('"optimizer"')
+
+
+def test_one_that_begins_alike_is_read_to_its_own_end(lexicon: Lexicon) -> None:
+    known = head(config())
+    log = known + known.replace("    }\n}\n", '    },\n    "more": 1\n}\n', 1)
+    first, second = dumps(log, lexicon)
+    assert first.value is not None
+    assert second.value is not None
+    assert "more" not in first.value
+    assert second.value["more"] == 1
+
+
+def test_behind_objects_without_end_nothing_is_a_config_until_a_job_starts(lexicon: Lexicon) -> None:
+    endless = "{\n" + '    "key": 1,\n' * (MAX_LINES + 1)
+    found = dumps(endless * (MAX_ENDLESS + 2) + head(config()), lexicon)
+    assert [dump.value is None for dump in found] == [*[True] * MAX_ENDLESS, False]

@@ -267,3 +267,13 @@ def test_frames_beyond_those_that_are_kept_are_not_read(lexicon: Lexicon, read: 
     frames = "".join(f'  File "/opt/x.py", line {number}, in f\n    f({number})\n' for number in range(5 * MAX_FRAMES))
     scan([f"Traceback (most recent call last):\n{frames}".encode()], lexicon)
     assert len(read) <= MAX_FRAMES + 8
+
+
+def test_a_flood_is_noticed_however_the_text_is_cut_in_blocks(lexicon: Lexicon, read: list[str]) -> None:
+    edge = "─" * 40
+    boxes = [
+        f"╭{edge} Traceback (most recent call last) {edge}╮\n│ /opt/x/run.py:{n} in main │\n╰{edge}╯\n"
+        for n in range(20_000)
+    ]
+    scan(["".join(boxes).encode()], lexicon)
+    assert len(read) < 3 * len(boxes) / 2

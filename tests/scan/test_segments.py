@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.scan import Lexicon
-from postmortem.scan.segments import MAX_TEXT, Cutter, Region, Text
+from postmortem.scan.segments import MAX_TEXT, BarSyntax, Cutter, Region, Text
+from tests.simulate import bar
 
 FRAME = b"\rjob:  45%|####      | 9/20 [00:10<00:12,  1.10s/it, lr: 1.0e-04 loss: 1.486e+00]"
 PIECES = st.sampled_from(
@@ -92,3 +93,13 @@ def test_one_byte_at_a_time(lexicon: Lexicon) -> None:
     data = b"".join(b"\rpart %d " % number + b"x" * 900 for number in range(60)) + b"\rError running job: no\n"
     chunks = [data[at : at + 1] for at in range(len(data))]
     assert pieces(Cutter(lexicon.bars), chunks) == pieces(Cutter(lexicon.bars), [data])
+
+
+def test_of_bars_that_are_torn_none_is_searched(lexicon: Lexicon) -> None:
+    """What a bar ends with is in all ways the same, and told by the knowledge."""
+    assert lexicon.bars.closing == b"]"
+    none = BarSyntax(lexicon.bars.expression, lexicon.bars.ways, b"")
+    whole = bar("mugs", 7, 90, 9, ", loss: 1.0").strip("\r\n")
+    for end in range(len(whole) + 1):
+        torn = f"{whole[:end]}\n".encode()
+        assert Cutter(lexicon.bars).feed(torn) == Cutter(none).feed(torn)

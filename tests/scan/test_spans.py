@@ -13,7 +13,7 @@ from postmortem.scan import Lexicon, items, scan
 from postmortem.scan.bars import MAX_SAMPLES
 from postmortem.scan.drawing import MAX_NAMES, Bars
 from postmortem.scan.segments import Cutter
-from postmortem.scan.tables import MAX_CREDIT, TRY, Tables
+from postmortem.scan.tables import MAX_CREDIT, MAX_PRICE, TRY, Tables
 from tests.conftest import Analyse
 from tests.simulate import ABORT, BANNER, RESULT, bar, config, head, training
 
@@ -210,7 +210,7 @@ def test_rows_are_found_again_behind_bars_that_change(lexicon: Lexicon) -> None:
     rows = [bar(f"part {n}", 9, 20, 9, "") for n in range(3000)]
     rows += [bar("mugs", 1000 + n, 9999, 9, ", loss: 1.0") for n in range(3000)]
     pieces = list(Cutter(lexicon.bars, bulk_from=0).feed("".join(rows).encode()))
-    assert sum(isinstance(piece, tuple) for piece in pieces) < 3000 + 2 * TRY
+    assert sum(isinstance(piece, tuple) for piece in pieces) < 3000 + MAX_PRICE + TRY
 
 
 def test_names_are_read_once_also_where_there_are_many(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
