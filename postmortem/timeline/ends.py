@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from postmortem.model import BarSpan, End, Event, Item, Oom, Traceback
-from postmortem.timeline import steps
+from postmortem.timeline import training_bar
 
 ERRORS = frozenset({"oom", "host_oom", "other_error", "abort", "exception", "consequence", "crash"})
 """Roles of events that say that something went wrong."""
@@ -172,7 +172,7 @@ def _last_progress(items: Sequence[Item], name: str | None) -> int:
     before: int | None = None
     found = -1
     for item in items:
-        if isinstance(item, BarSpan) and steps.is_main(item, name):
+        if training_bar.is_span(item, name):
             if before is not None and item.last_n > before:
                 found = max(found, item.place.offset)
             before = item.last_n
@@ -182,7 +182,7 @@ def _last_progress(items: Sequence[Item], name: str | None) -> int:
 
 
 def _reached_total(items: Sequence[Item], name: str | None) -> bool:
-    spans = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
+    spans = training_bar.spans(items, name)
     if not spans:
         return False
     last = spans[-1]

@@ -8,7 +8,7 @@ import msgspec
 
 from postmortem.model import BarSpan, End, Event, Item, Oom, Place, Stage, Traceback
 from postmortem.scan.lexicon import Lexicon
-from postmortem.timeline import frames, steps
+from postmortem.timeline import frames, steps, training_bar
 
 TRAINING = ("training_step", "mid_sampling", "saving", "validation")
 
@@ -130,7 +130,7 @@ def _shown_by_the_bar(
 ) -> Iterator[Oom]:
     """Skips whose banners never came out of the buffer: the bar left their counts without finishing them."""
     banner = next(item.pattern for item in lexicon.statements if item.pattern.role == "skip")
-    last = next(item for item in reversed(items) if isinstance(item, BarSpan) and steps.is_main(item, name))
+    last = next(item for item in reversed(items) if training_bar.is_span(item, name))
     for step in placement.extra:
         yield Oom(
             place=last.last_place,
@@ -141,7 +141,7 @@ def _shown_by_the_bar(
             kind="gpu_oom",
             resource="vram",
             implied=True,
-            text=steps.bar_counts(last),
+            text=training_bar.counts(last),
             by_bar=True,
         )
 
@@ -160,7 +160,7 @@ def _clusters(items: Sequence[Item], name: str | None) -> list[_Cluster]:
     moved = True
     for item in items:
         if isinstance(item, BarSpan):
-            if steps.is_main(item, name):
+            if training_bar.is_span(item, name):
                 moved = moved or (count is not None and item.last_n > count)
                 count = item.last_n
         elif isinstance(item, Event) and item.role in ("oom", "host_oom"):
@@ -274,6 +274,6 @@ def step_at(
 
 def _count_at(place: Place, items: Sequence[Item], name: str | None) -> int | None:
     for item in reversed(items):
-        if isinstance(item, BarSpan) and steps.is_main(item, name) and item.place.offset <= place.offset:
+        if training_bar.is_span(item, name) and item.place.offset <= place.offset:
             return item.last_n
     return None
