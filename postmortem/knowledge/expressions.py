@@ -1,7 +1,7 @@
 """The expressions of the knowledge base, compiled: by the standard engine where it takes the syntax, else by `regex`.
 
 Compiling is pure Python and a tenth of what a start costs, so the engine's own code for each expression is kept with
-the compiled knowledge (see load.py). Which engine a code is for is part of the key under which it is kept; where the
+the compiled knowledge (see kept.py). Which engine a code is for is part of the key under which it is kept; where the
 interpreter does not take it, the expression is compiled as ever.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.knowledge.schema import Pattern
+from postmortem.knowledge.log_schema import Pattern
 
 
 class Code(msgspec.Struct, frozen=True, array_like=True):

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from postmortem.knowledge.schema import Knowledge, Redaction
+from postmortem.knowledge.log_schema import Redaction
+from postmortem.knowledge.schema import Knowledge
 from postmortem.report.redact.labels import Hidden
 
 Span = tuple[int, int, int, Hidden]
