@@ -1,5 +1,6 @@
-"""The shapes of the knowledge base: what an entry in ``patterns/`` may say.
+"""The shapes of the knowledge base: what an entry in ``patterns/`` may say, and all entries together.
 
+Those about the lines of a log stand in log_schema.py, those of the memory model in memory_schema.py.
 Every entry is validated against these types when it is loaded, so a misspelt key or a wrong type is an
 error with a file and a line, never a rule that silently does nothing. docs/knowledge.md explains each
 field for people who add entries.

@@ -11,8 +11,9 @@ import msgspec
 from postmortem import __version__
 from postmortem.diagnosis.classify import bucket_odds
 from postmortem.faults import Faults, notices
+from postmortem.jobconfig.values import DEFAULT, MAX_DATASETS
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Attempt, BucketOdds, Dated, Notice, Oom, is_whole
+from postmortem.model import Attempt, BucketOdds, Dated, JobConfig, Notice, Oom, is_whole
 from postmortem.pipeline import Analysis
 from postmortem.report import chronicle, findings, made, outlook, skipped
 from postmortem.report import document as doc
@@ -21,8 +22,6 @@ from postmortem.report.texts import Texts
 from postmortem.text import LogText
 
 MAX_OOMS = 2000
-DEFAULT = "default"
-"""The source of a setting that no config gives."""
 
 
 def build(
@@ -135,8 +134,9 @@ def _clues(dated: Dated) -> list[doc.ClueItem]:
 
 
 def _steps(analysis: Analysis) -> int | None:
+    """How many steps the config asks for; a default says nothing of this run."""
     steps = analysis.config.values.get("train.steps")
-    if steps is None or steps.source == "default" or not is_whole(steps.value):
+    if steps is None or steps.source == DEFAULT or not is_whole(steps.value):
         return None
     return steps.value
 
@@ -168,14 +168,21 @@ def _setting_row(row: Row, defaults: Mapping[str, Any]) -> doc.SettingRow:
     )
 
 
-def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
+def _sides(config: JobConfig) -> list[int]:
+    """The resolutions of the datasets in their order; AI Toolkit makes a table of buckets for each."""
     sides: list[int] = []
-    for index in range(200):
-        value = analysis.config.values.get(f"datasets[{index}].resolution")
+    for index in range(MAX_DATASETS):
+        value = config.values.get(f"datasets[{index}].resolution")
         if value is None:
             break
         found = value.value if isinstance(value.value, list) else [value.value]
         sides.extend(side for side in found if is_whole(side))
+    return sides
+
+
+def _buckets(analysis: Analysis) -> list[doc.BucketItem]:
+    """The batch shapes, with the resolution where tables and resolutions are as many, and the odds where counted."""
+    sides = _sides(analysis.config)
     blocks = {bucket.block for bucket in analysis.attempt.buckets}
     fits = bool(blocks) and len(sides) == max(blocks)
     weighed = analysis.diagnosis.skips

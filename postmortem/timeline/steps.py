@@ -27,7 +27,13 @@ DENSE = 1.5
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """The steps of the banners, in order, and how they were found."""
+    """The steps of the banners, in order, and how they were found.
+
+    `extra` are steps that only the bar shows as skipped, `last_bar` the bar's last count, `death_step` the step that
+    was at work then. `confirmed`: the counts that no step finished on the bar explain the banners; `buffered`: they
+    came out late; `excerpt`: the bar was thinned out, or its start is missing. `counts_completed` is how it counts:
+    else it shows the step just run.
+    """
 
     steps: tuple[int | None, ...]
     extra: tuple[int, ...]
