@@ -4,8 +4,8 @@ Paths, besides every setting's effective value (`train.batch_size`, `model.low_v
 
 - `failure.kind|resource|phase|class|signature|step`, `failure.call` (the code line of the innermost own frame),
   `failure.inner_call` (that of the innermost frame of all), `failure.functions` (those of all frames, in one text)
-- `run.trainer|family|arch|risk|outcome|media|edit|offloads|quantizes|low_vram|te_first|parked|last_event|quantizing_seen|
-  backend|unified|good_steps|resumed|skips|after_preview|baseline_done|
+- `run.trainer|family|arch|risk|outcome|media|edit|offloads|quantizes|low_vram|te_first|parked|last_event|
+  quantizing_seen|backend|unified|good_steps|resumed|skips|after_preview|baseline_done|
   preview_unplaced|last_preview|finished|
   oom_caught_era|device_full_elsewhere|config_known|train_era|on_windows|on_wsl|on_linux|on_container|
   on_kubernetes|on_slurm|on_macos|can_spill` (see platform.py)
