@@ -11,7 +11,8 @@ Paths, besides every setting's effective value (`train.batch_size`, `model.low_v
   on_kubernetes|on_slurm|on_macos|can_spill` (see platform.py)
 - `memory.*` (MiB, the contract's names) and `memory.other_share|allocated_share|own_share|unaccounted`,
   `memory.spilled` (allocated exceeds the card), `memory.fragmented` (the request would fit into what is
-  reserved but unallocated), `memory.request_share`, `memory.request_b_per_preview_px|request_b_per_bucket_px`
+  reserved but unallocated), `memory.had_room` (the request was small against what was free), `memory.request_share`,
+  `memory.request_b_per_preview_px|request_b_per_bucket_px`
 - `job.batch_size|max_resolution|min_resolution|resolutions|shapes|num_frames|video|sample_frames|preview_side|
   preview_pixels|samples|max_pixels|controls|controls_each|auto_frames|latents_on_disk|workers|prefetch|preservation|te_cached|te_resident|rank|
   optimizer_8bit|quantized|quant_bits|te_quantized|offload|regularisation`
@@ -27,6 +28,8 @@ from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Bucket, JobConfig, Stage, is_whole
 
 _BITS = re.compile(r"(\d+)")
+_ROOM_MIB = 2048
+"""Free beyond the request: more than an allocator rounds up, or a neighbour gives back between failure and message."""
 _CONTROLS = ("control_path", "control_path_1", "control_path_2", "control_path_3")
 
 
@@ -188,6 +191,7 @@ def memory_facts(memory: Mapping[str, float | None]) -> dict[str, Any]:
         spilled = total is not None and allocated is not None and allocated > total
         facts["memory.fragmented"] = reserved >= tried and reserved >= 512 and not spilled
     free = memory.get("free")
+    facts["memory.had_room"] = free is not None and tried is not None and free >= tried + _ROOM_MIB
     if total and free is not None and allocated is not None and reserved is not None and allocated <= total:
         held = own if own is not None else allocated + reserved
         facts["memory.unaccounted"] = max(0.0, total - free - held - (other or 0.0))

@@ -40,7 +40,7 @@ def _attempt(
     lexicon: Lexicon,
     processes_of: tuple[Sequence[ConfigDump], int],
 ) -> Attempt:
-    items = ooms.mark_swallowed(_unquoted(items))
+    items = ooms.mark_by_frames(ooms.mark_swallowed(_unquoted(items)), lexicon)
     events = _by_event(items)
     banner = _first(events, "job_banner")
     job_name = banner.groups.get("name") if banner else None
