@@ -4,14 +4,15 @@ Paths, besides every setting's effective value (`train.batch_size`, `model.low_v
 
 - `failure.kind|resource|phase|class|signature|step`, `failure.call` (the code line of the innermost own frame),
   `failure.inner_call` (that of the innermost frame of all), `failure.functions` (those of all frames, in one text)
-- `run.trainer|family|arch|risk|outcome|media|edit|offloads|quantizes|te_first|parked|last_event|quantizing_seen|
-  backend|unified|good_steps|resumed|skips|after_preview|baseline_done|
+- `run.trainer|family|arch|risk|outcome|media|edit|offloads|quantizes|low_vram|te_first|parked|last_event|
+  quantizing_seen|backend|unified|good_steps|resumed|skips|after_preview|baseline_done|
   preview_unplaced|last_preview|finished|
   oom_caught_era|device_full_elsewhere|config_known|train_era|on_windows|on_wsl|on_linux|on_container|
   on_kubernetes|on_slurm|on_macos|can_spill` (see platform.py)
 - `memory.*` (MiB, the contract's names) and `memory.other_share|allocated_share|own_share|unaccounted`,
   `memory.spilled` (allocated exceeds the card), `memory.fragmented` (the request would fit into what is
-  reserved but unallocated), `memory.request_share`, `memory.request_b_per_preview_px|request_b_per_bucket_px`
+  reserved but unallocated), `memory.had_room` (the request was small against what was free), `memory.request_share`,
+  `memory.request_b_per_preview_px|request_b_per_bucket_px`
 - `job.batch_size|max_resolution|min_resolution|resolutions|shapes|num_frames|video|sample_frames|preview_side|
   preview_pixels|samples|max_pixels|controls|controls_each|auto_frames|latents_on_disk|workers|prefetch|preservation|te_cached|te_resident|rank|
   optimizer_8bit|quantized|quant_bits|te_quantized|offload|regularisation`
@@ -27,6 +28,8 @@ from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Bucket, JobConfig, Stage, is_whole
 
 _BITS = re.compile(r"(\d+)")
+_ROOM_MIB = 2048
+"""Free beyond the request: more than an allocator rounds up, or a neighbour gives back between failure and message."""
 _CONTROLS = ("control_path", "control_path_1", "control_path_2", "control_path_3")
 
 
@@ -55,6 +58,7 @@ def family_facts(family: Family | None, arch: str | None) -> dict[str, Any]:
         "run.edit": family.edit if family else None,
         "run.offloads": family.offloads if family else None,
         "run.quantizes": family.quantizes if family else True,
+        "run.low_vram": family.low_vram if family else True,
         "run.te_first": family.te_first if family else False,
     }
 
@@ -187,6 +191,7 @@ def memory_facts(memory: Mapping[str, float | None]) -> dict[str, Any]:
         spilled = total is not None and allocated is not None and allocated > total
         facts["memory.fragmented"] = reserved >= tried and reserved >= 512 and not spilled
     free = memory.get("free")
+    facts["memory.had_room"] = free is not None and tried is not None and free >= tried + _ROOM_MIB
     if total and free is not None and allocated is not None and reserved is not None and allocated <= total:
         held = own if own is not None else allocated + reserved
         facts["memory.unaccounted"] = max(0.0, total - free - held - (other or 0.0))

@@ -220,7 +220,7 @@ def _clean(value: Any, setting: Setting) -> Any:
             item for item in items[:64] if isinstance(item, int) and not isinstance(item, bool) and abs(item) < _HUGE
         ]
     if setting.type == "bool" and isinstance(value, str):
-        return value.strip().lower() in ("true", "yes", "on", "1")
+        return bool(value)  # it is asked for as it stands, and Python takes any text that is not empty for true
     if isinstance(value, str):
         return value[:200]
     if isinstance(value, (int, float)) and not isinstance(value, bool) and not abs(value) < _HUGE:

@@ -58,6 +58,8 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Whether the family's loader knows `model.layer_offloading`."""
     quantizes: bool = True
     """Whether the family's loader knows `model.quantize`."""
+    low_vram: bool = True
+    """Whether the family's classes read `model.low_vram`."""
     te_first: bool = False
     """Whether the loader reads the (largest) text encoder before the transformer."""
 

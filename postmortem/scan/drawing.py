@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from postmortem.model import BarSpan, Place, Stamp
 from postmortem.scan.bars import Fold
 from postmortem.scan.clock import stamp_of
-from postmortem.scan.lexicon import Lexicon
+from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.segments import Draw
 from postmortem.text import seen
 
@@ -20,6 +21,9 @@ ECHO = "echo"
 MAX_NAME = 400
 """Bytes of a description that are read, from its end."""
 MAX_NAMES = 4096
+MAX_WORDS = 8
+"""Words at the end of a description among which a known one is looked for."""
+_AFTER_A_MARK = re.compile(r"(?<=[\s,;|\]\"=>])[^\s,;|\]\"=>]")
 
 Name = tuple[str, str | None, str | None, bool]
 """A description without its prefixes, the event and the phase that it means, and whether there were any prefixes."""
@@ -133,6 +137,8 @@ class Bars:
         known = self._lexicon.bar_name(text)
         if known is not None and known.pattern.sets.event == ECHO and text == self._job:
             known = None  # its own bar, whatever it is called
+        if known is None and text != self._job:
+            text, known = self._behind_decoration(text)
         if known is not None:
             event = known.pattern.sets.event or "bar_other"
             phase = known.pattern.sets.phase if event != ECHO else None
@@ -140,6 +146,16 @@ class Bars:
             self._names.clear()  # a log of ever new names: the latest ones are asked for again, and soon
         found = self._names[raw] = text, event, phase, prefixed
         return found
+
+    def _behind_decoration(self, text: str) -> tuple[str, Compiled | None]:
+        """A known description that stands behind what no prefix entry knows (a table's columns, a collector's words),
+        with its entry; else `text` and None."""
+        starts = [found.start() for found in _AFTER_A_MARK.finditer(text)]
+        for start in starts[-MAX_WORDS:]:
+            known = self._lexicon.bar_name(text[start:])
+            if known is not None and known.pattern.sets.event != ECHO:
+                return text[start:], known
+        return text, None
 
     def _stamp(self, raw: bytes) -> Stamp | None:
         """The time in front of a bar's description."""

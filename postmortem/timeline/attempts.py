@@ -61,7 +61,7 @@ def _attempt(
     lexicon: Lexicon,
     processes_of: tuple[Sequence[ConfigDump], int],
 ) -> Attempt:
-    items = ooms.mark_swallowed(_unquoted(items))
+    items = ooms.mark_by_frames(ooms.mark_swallowed(_unquoted(items)), lexicon)
     events = _by_event(items)
     job_name, name = _names(items, events)
     main = training_bar.spans(items, name)

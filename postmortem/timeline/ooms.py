@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from postmortem.knowledge.log_schema import Facts
 from postmortem.model import BarSpan, End, Event, Item, Oom, Place, Stage, Traceback
 from postmortem.scan.lexicon import Lexicon
 from postmortem.timeline import frames, steps, training_bar
@@ -61,6 +62,28 @@ def mark_swallowed(items: list[Item]) -> list[Item]:
         if index in marks and isinstance(item, Event)
         else item
         for index, item in enumerate(items)
+    ]
+
+
+def mark_by_frames(items: list[Item], lexicon: Lexicon) -> list[Item]:
+    """Errors whose words name another cause, where the failing call shows that memory ran out.
+
+    A semaphore lives in shared memory: `No space left on device` out of its making is no full disk. The entry of the
+    frame has the `reason` of the errors that it explains.
+    """
+    explained: dict[str, Facts] = {}
+    for item in items:
+        if isinstance(item, Traceback) and item.exception is not None and item.exception.role == "other_error":
+            told = frames.shortage(item, lexicon)
+            if told is not None and told.reason is not None and told.reason == item.exception.reason:
+                explained[item.exception.pattern] = told
+    if not explained:
+        return items
+    return [
+        msgspec.structs.replace(item, role="host_oom", kind=told.kind, resource=told.resource)
+        if isinstance(item, Event) and item.role == "other_error" and (told := explained.get(item.pattern)) is not None
+        else item
+        for item in items
     ]
 
 
@@ -205,9 +228,9 @@ def _oom(
     phase = phase_at(first.place, trace, stages, lexicon) if not event.phase else event.phase
     kind, resource = event.kind or "gpu_oom", event.resource
     if kind == "gpu_oom" and resource is None and cluster.traceback is not None:
-        copies = frames.host_copy(cluster.traceback, lexicon)
-        if copies is not None:
-            kind, resource = "host_oom", "pinned_host"
+        told = frames.shortage(cluster.traceback, lexicon)
+        if told is not None and told.reason is None:
+            kind, resource = told.kind or kind, told.resource
         elif frames.tells_call(cluster.traceback):
             resource = "vram"
     framed = trace is not None and frames.phase_of(trace, lexicon)[0] is not None

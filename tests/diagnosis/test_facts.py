@@ -47,6 +47,10 @@ def job(values: dict[str, Any], buckets: tuple[Bucket, ...] = ()) -> dict[str, A
             {"reserved_unallocated": 600.0, "tried_to_allocate": 9.0, "gpu_total": 200.0, "pytorch_allocated": 200.0},
             {"allocated_share": 1.0, "spilled": False, "fragmented": True},
         ),
+        # far more was free than was asked for
+        ({"free": 2068.0, "tried_to_allocate": 20.0}, {"had_room": True}),
+        ({"free": 2067.0, "tried_to_allocate": 20.0}, {}),
+        ({"free": 9000.0}, {}),
         # what nobody accounts for: the card without what is free, held here or by others
         (
             {"gpu_total": 1000.0, "free": 100.0, "pytorch_allocated": 500.0, "reserved_unallocated": 50.0},
@@ -82,7 +86,7 @@ def job(values: dict[str, Any], buckets: tuple[Bucket, ...] = ()) -> dict[str, A
 )
 def test_shares_of_the_card(sizes: dict[str, float | None], expected: dict[str, Any]) -> None:
     found = {key.removeprefix("memory."): value for key, value in facts.memory_facts(sizes).items()}
-    assert found == pytest.approx({**sizes, **expected})
+    assert found == pytest.approx({"had_room": False, **sizes, **expected})
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,13 @@ def test_wrong_types_never_break_it(knowledge: Knowledge, process: dict[str, obj
     effective(None, [ConfigText("c", json.dumps({"config": {"process": [process]}}))], knowledge)
 
 
+@pytest.mark.parametrize(("given", "taken"), [('"false"', True), ('"no"', True), ('""', False), ("no", False)])
+def test_a_quoted_flag_is_a_text_and_any_text_is_true(knowledge: Knowledge, given: str, taken: bool) -> None:
+    text = YAML.replace("batch_size: 2", f"gradient_checkpointing: {given}", 1)
+    assert text != YAML
+    assert config_of(text, knowledge)["train.gradient_checkpointing"] is taken
+
+
 def test_numbers_that_mean_nothing_stay_text(knowledge: Knowledge) -> None:
     for number in ("1e400", "-.inf", ".nan", "9" * 30, "9" * 5000, '"inf"', '"1e400"', "1:" * 300 + "1"):
         text = YAML.replace("batch_size: 2", f"batch_size: {number}")
