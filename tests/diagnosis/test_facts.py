@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from postmortem.diagnosis import facts
-from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Bucket, JobConfig, Value
-from tests.diagnosis.build import bucket
+from postmortem.knowledge.schema import Family, Knowledge
+from postmortem.model import Bucket, JobConfig, Stage, Value
+from postmortem.text import LogText
+from tests.diagnosis.build import at, bucket
 
 A, B = "datasets[0].", "datasets[1]."
 
@@ -249,6 +251,54 @@ def test_a_table_for_each_resolution_of_each_dataset(
     values: Any, blocks: int, expected: tuple[int, ...] | None
 ) -> None:
     assert facts.block_batches(settings(values), blocks) == expected
+
+
+FAMILIES = (
+    Family("one", "One", ("one", "one_b"), "s", flags=("is_one",), marker="Loading One"),
+    Family(
+        "two", "Two", ("two",), "s", flags=("is_two", "is_too"), marker="Loading (?:Two|Too)", media="video", edit=True
+    ),
+    Family("three", "Three", ("three",), "s", risk="a_risk", offloads=True, quantizes=False, te_first=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "printed", "family", "arch"),
+    [
+        ({"model.arch": "one_b"}, [], "one", "one_b"),
+        # a name that nobody knows: the model is that one, whatever else is said
+        ({"model.arch": "four", "model.is_one": True}, [("load_model", "Loading One")], None, "four"),
+        ({"model.arch": ""}, [], None, None),
+        ({"model.arch": ["one"], "model.is_too": True}, [], "two", "two"),
+        ({"model.is_two": "yes"}, [], None, None),
+        ({"model.is_one": False, "model.is_two": True}, [("load_model", "Loading One")], "two", "two"),
+        ({}, [("load_model", "Loading One model")], "one", None),
+        ({}, [("status", "x"), ("status", "- Loading Too")], "two", None),
+        ({}, [("bar_main", "Loading One")], None, None),
+        ({}, [], None, None),
+    ],
+)
+def test_which_model_it_is(
+    values: dict[str, Any], printed: list[tuple[str, str]], family: str | None, arch: str | None, knowledge: Knowledge
+) -> None:
+    stages = [Stage(at(n + 1), "model_load", event, LogText(text)) for n, (event, text) in enumerate(printed)]
+    known = msgspec.structs.replace(knowledge, families=FAMILIES)
+    found, name = facts.family_of(settings(values), stages, known)
+    assert (found.id if found else None, name) == (family, arch)
+
+
+def test_what_conditions_are_told_of_the_model() -> None:
+    def told(family: Family | None, arch: str | None = None) -> dict[str, Any]:
+        return {key.removeprefix("run."): value for key, value in facts.family_facts(family, arch).items()}
+
+    plain = {"risk": None, "media": "image", "edit": False, "offloads": False, "quantizes": True, "te_first": False}
+    assert told(FAMILIES[0], "one_b") == {"family": "one", "arch": "one_b", **plain}
+    assert told(FAMILIES[1]) == {"family": "two", "arch": None, **plain, "media": "video", "edit": True}
+    special = {"risk": "a_risk", "offloads": True, "quantizes": False, "te_first": True}
+    assert told(FAMILIES[2]) == {"family": "three", "arch": None, **plain, **special}
+    # of a model that nobody knows only what most are like
+    nothing = {"family": None, "risk": None, "media": None, "edit": None, "offloads": None}
+    assert told(None, "four") == {**nothing, "arch": "four", "quantizes": True, "te_first": False}
 
 
 def test_only_a_whole_setting_is_a_fact() -> None:
