@@ -120,6 +120,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
             {A + "resolution": [1024], A + "buckets": False, B + "resolution": 1024, B + "buckets": True},
             {"shapes": None},
         ),
+        ({A + "resolution": [1, 2]}, {"max_resolution": 2, "min_resolution": 1}),
         ({A + "resolution": [True, 0, "x"]}, {"max_resolution": None, "min_resolution": None, "resolutions": None}),
         # frames
         ({A + "num_frames": 1, B + "num_frames": 41}, {"num_frames": 41, "video": True}),
@@ -153,6 +154,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ({}, {"latents_on_disk": False, "latents_cached": False, "auto_frames": False, "regularisation": False}),
         ({A + "auto_frame_count": False, B + "auto_frame_count": True}, {"auto_frames": True}),
         ({A + "is_reg": False, B + "is_reg": True}, {"regularisation": True}),
+        ({A + "is_reg": False}, {"regularisation": False}),
         ({A + "num_workers": 2, B + "num_workers": 8, A + "prefetch_factor": 3}, {"workers": 8, "prefetch": 3}),
         ({A + "num_workers": "8"}, {"workers": None, "prefetch": None}),
         # preservation, text encoders
@@ -213,6 +215,18 @@ def test_shapes_that_were_printed_count() -> None:
     table = (bucket("512x512", 3), bucket("512x768x41", 3, block=2), bucket("512x512", 9, block=2))
     found = job({A + "resolution": [1024]}, table)
     assert (found["shapes"], found["num_frames"], found["video"]) == (2, 41, True)
+    # a table for each resolution: the batch of each is known, else of none
+    both = {A + "resolution": [512, 1024], A + "batch_size": 4}
+    assert job(both, table)["block_batches"] == (4, 4)
+    assert job(both, table[:1])["block_batches"] is None
+    assert job({A + "resolution": [1024]})["block_batches"] is None
+
+
+def test_a_network_that_only_the_defaults_name_is_none() -> None:
+    """A job without a network trains the whole model, whatever a network's rank would be."""
+    for source, whole in (("default", True), ("log", False)):
+        given = JobConfig({"network.linear": Value(4, source), "train.lr": Value(1e-4, "log")}, ("log",))
+        assert facts.job_facts(given, (), None)["job.full_fine_tune"] is whole
 
 
 def test_without_a_config_only_the_tables_speak(knowledge: Knowledge) -> None:
@@ -226,6 +240,7 @@ def test_without_a_config_only_the_tables_speak(knowledge: Knowledge) -> None:
     found = facts.job_facts(nothing, (bucket("512x512x41", 3), bucket("512x768", 2)), None)
     assert (found["job.shapes"], found["job.video"], found["job.num_frames"]) == (2, True, 41)
     assert facts.job_facts(nothing, (bucket("512x512", 3),), None)["job.video"] is None
+    assert facts.job_facts(nothing, (bucket("512x512x2", 3),), None)["job.video"] is True
     wan = next(family for family in knowledge.families if family.media == "video")
     assert facts.job_facts(nothing, (), wan)["job.video"] is True
     assert facts.job_facts(settings({}), (), wan)["job.video"] is True
