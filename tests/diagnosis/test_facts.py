@@ -115,6 +115,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
             {"max_resolution": 1024, "min_resolution": 512, "resolutions": 3, "shapes": 3},
         ),
         ({A + "resolution": [1024], A + "buckets": True, B + "resolution": 1024}, {"resolutions": 1, "shapes": None}),
+        ({A + "resolution": [512, 1024]}, {"resolutions": 2, "shapes": 2}),
         ({A + "resolution": [1024], A + "buckets": False}, {"shapes": 1}),
         (
             {A + "resolution": [1024], A + "buckets": False, B + "resolution": 1024, B + "buckets": True},
@@ -139,6 +140,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
             },
             {"controls": 3, "controls_each": 3},
         ),
+        ({}, {"controls": 0, "controls_each": 0}),
         ({A + "control_path_10": "x", A + "xcontrol_path": "x"}, {"controls": 0, "controls_each": 0}),
         # what all must have, and what one is enough for
         (
@@ -153,6 +155,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ({A + "cache_latents": True, B + "cache_latents": False}, {"latents_cached": False}),
         ({}, {"latents_on_disk": False, "latents_cached": False, "auto_frames": False, "regularisation": False}),
         ({A + "auto_frame_count": False, B + "auto_frame_count": True}, {"auto_frames": True}),
+        ({A + "auto_frame_count": False}, {"auto_frames": False}),
         ({A + "is_reg": False, B + "is_reg": True}, {"regularisation": True}),
         ({A + "is_reg": False}, {"regularisation": False}),
         ({A + "num_workers": 2, B + "num_workers": 8, A + "prefetch_factor": 3}, {"workers": 8, "prefetch": 3}),
