@@ -27,9 +27,7 @@ class Past(History):
 
     def __init__(self, wordings: dict[str, list[Range]], code: dict[tuple[str, int, str], list[Range]]) -> None:
         super().__init__(lambda name: b"")
-        self.versions = [  # type: ignore[misc]
-            Version(FIRST + 10 * DAY * n, f"c{n:06}", n, FIRST + 10 * DAY * n) for n in range(COUNT)
-        ]
+        self.versions = [Version(FIRST + 10 * DAY * n, f"c{n:06}", n, FIRST + 10 * DAY * n) for n in range(COUNT)]
         self._texts, self._code = wordings, code
 
     def wording(self, text: str) -> list[Range] | None:
