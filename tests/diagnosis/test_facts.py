@@ -159,6 +159,10 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ({A + "is_reg": False, B + "is_reg": True}, {"regularisation": True}),
         ({A + "is_reg": False}, {"regularisation": False}),
         ({A + "num_workers": 2, B + "num_workers": 8, A + "prefetch_factor": 3}, {"workers": 8, "prefetch": 3}),
+        # what another dataset leaves out, and what it leaves empty
+        ({A + "folder_path": "a", B + "num_workers": 3, "datasets[2].num_workers": 4}, {"workers": 4}),
+        ({A + "num_workers": 3, B + "folder_path": "b", "datasets[2].num_workers": 4}, {"workers": 4}),
+        ({A + "num_workers": 3, B + "num_workers": None, "datasets[2].num_workers": 4}, {"workers": 4}),
         ({A + "num_workers": "8"}, {"workers": None, "prefetch": None}),
         # preservation, text encoders
         ({"train.diff_output_preservation": True}, {"preservation": True}),
@@ -169,6 +173,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ({"train.unload_text_encoder": True}, {"te_cached": False, "te_resident": False}),
         # network, optimiser, types
         ({"network.linear": 32}, {"rank": 32, "full_fine_tune": False}),
+        ({"network.linear": "32"}, {"rank": None}),
         ({"network.type": "lora"}, {"rank": None, "full_fine_tune": False}),
         ({}, {"rank": None, "full_fine_tune": True}),
         ({"train.optimizer": "adamw8bit"}, {"optimizer_8bit": True}),
@@ -178,6 +183,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ({"train.optimizer": 8}, {"optimizer_8bit": False}),
         ({"model.quantize": True, "model.qtype": "uint3|some/adapter8"}, {"quantized": True, "quant_bits": 3}),
         ({"model.quantize": False, "model.qtype": "qfloat8"}, {"quantized": False, "quant_bits": None}),
+        ({"model.quantize": True, "model.qtype": "none|some/adapter8"}, {"quantized": True, "quant_bits": None}),
         ({"model.quantize": True}, {"quantized": True, "quant_bits": None}),
         ({"model.quantize_te": True, "model.layer_offloading": True}, {"te_quantized": True, "offload": True}),
         ({}, {"quantized": False, "te_quantized": False, "offload": False}),
@@ -198,6 +204,21 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
             },
             {"preview_side": 1024, "preview_pixels": 1024 * 768, "sample_frames": 41, "samples": True},
         ),
+        (
+            {
+                "sample.width": 512,
+                "sample.height": 512,
+                "sample.num_frames": 1200,
+                "sample.samples": [1],
+                "sample.samples[0].width": 640,
+                "sample.samples[0].height": 768,
+                "sample.samples[0].num_frames": 9,
+            },
+            {"preview_side": 768, "preview_pixels": 640 * 768, "sample_frames": 1200},
+        ),
+        ({"sample.width": 1, "sample.height": 5}, {"preview_pixels": 5}),
+        ({"sample.width": 0, "sample.height": 5}, {"preview_pixels": None}),
+        ({"sample.width": 5, "sample.height": 0}, {"preview_pixels": None}),
         ({"sample.prompts": ["a mug"], "train.disable_sampling": True}, {"samples": False}),
         (
             {"sample.prompts": ["a mug"]},
@@ -307,7 +328,8 @@ def test_which_model_it_is(
 
 def test_what_conditions_are_told_of_the_model() -> None:
     def told(family: Family | None, arch: str | None = None) -> dict[str, Any]:
-        return {key.removeprefix("run."): value for key, value in facts.family_facts(family, arch).items()}
+        found = facts.family_facts(family, arch)
+        return {key: found[f"run.{key}"] for key in ("family", "arch", *plain)}
 
     plain = {"risk": None, "media": "image", "edit": False, "offloads": False, "quantizes": True, "te_first": False}
     assert told(FAMILIES[0], "one_b") == {"family": "one", "arch": "one_b", **plain}
