@@ -137,7 +137,7 @@ def block_batches(config: JobConfig, blocks: int) -> tuple[int, ...] | None:
     """The batch size of each printed bucket table, in order: a dataset has one table per resolution."""
     usual = config.get("train.batch_size")
     sizes: list[int] = []
-    for index in range(200):
+    for index in config.indexes("datasets"):
         sides = config.values.get(f"datasets[{index}].resolution")
         if sides is None:
             break
@@ -150,12 +150,10 @@ def block_batches(config: JobConfig, blocks: int) -> tuple[int, ...] | None:
 def _preview_facts(config: JobConfig) -> dict[str, Any]:
     width, height, frames = (config.get(f"sample.{name}") for name in ("width", "height", "num_frames"))
     sizes = [(width, height, frames)]
-    count = 0
     for index in config.indexes("sample.samples"):
         per = [config.get(f"sample.samples[{index}].{name}") for name in ("width", "height", "num_frames")]
         if any(value is not None for value in per):
             sizes.append((per[0] or width, per[1] or height, per[2] or frames))
-            count += 1
     sides = [side for size in sizes for side in size[:2] if is_whole(side)]
     largest = max((side for value in _all(config, "datasets", "resolution") for side in _ints(value)), default=None)
     return {
@@ -222,18 +220,9 @@ def setting_facts(config: JobConfig) -> dict[str, Any]:
 
 
 def _all(config: JobConfig, head: str, name: str) -> Iterator[Any]:
-    for index in range(200):
-        value = config.values.get(f"{head}[{index}].{name}")
-        if value is None:
-            if (
-                f"{head}[{index}].folder_path" not in config.values
-                and index
-                and f"{head}[{index}].resolution" not in config.values
-            ):
-                return
-            continue
-        if value.value is not None:
-            yield value.value
+    """The values of a setting of the list `head`, of each of its elements that has one."""
+    values = (config.get(f"{head}[{index}].{name}") for index in config.indexes(head))
+    return (value for value in values if value is not None)
 
 
 def _count(value: Any) -> int:

@@ -117,15 +117,17 @@ def _compiled(source: str, *, part: bool) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", FutureWarning)
+        # flags in the middle, for which Python 3.10 only warns, and later ones refuse
+        warnings.simplefilter("error", DeprecationWarning)
         try:
             made = re.compile(source)
         except FutureWarning as warning:
             raise ValueError(f"{str(warning).lower()}; write \\[ for the character") from None
-        except (re.error, OverflowError, RecursionError):
+        except (re.error, DeprecationWarning, OverflowError, RecursionError):
             return _by_regex(source, part=part)
         try:
             re.compile(f"(?:{source})" if part else "")
-        except re.error as error:
+        except (re.error, DeprecationWarning) as error:
             raise ValueError(str(error)) from None
         return made
 

@@ -46,7 +46,7 @@ def expression(source: str) -> Any:
             return made
     try:
         return re.compile(source)
-    except re.error:
+    except (re.error, DeprecationWarning):  # of flags in the middle: Python 3.10 warns, which may be an error
         import regex
 
         return regex.compile(source)

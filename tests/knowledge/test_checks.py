@@ -106,3 +106,5 @@ def test_flags_in_the_middle_are_refused(tmp_path: Path) -> None:
     """Expressions become parts of others, where flags for all of it cannot stand."""
     with pytest.raises(KnowledgeError, match="regex is not an expression"):
         load(pack(tmp_path, "(?i)no room", role="prefix"), cache=False)
+    with pytest.raises(KnowledgeError, match="regex can"):
+        load(pack(tmp_path, "no (?i)room"), cache=False)

@@ -18,7 +18,7 @@ def compiled(source: str) -> Any:
     """`source`, by the standard engine if it can, else by `regex`."""
     try:
         return re.compile(source)
-    except re.error:
+    except (re.error, DeprecationWarning):  # as knowledge.expressions has it
         import regex
 
         return regex.compile(source)
