@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.knowledge import yaml_loader
@@ -63,6 +63,7 @@ def test_of_what_nobody_means(name: str) -> None:
 
 
 @needs_libyaml
+@settings(deadline=None)
 @given(VALUES, st.sampled_from([True, False, None]))
 def test_of_any_values(value: Any, flow: bool | None) -> None:
     fast, plain = by_both(yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True))
