@@ -10,6 +10,7 @@ from postmortem.model import Attempt, BarSpan, Bucket, ConfigDump, End, Event, I
 from postmortem.scan.lexicon import Lexicon
 from postmortem.text import LogText
 from postmortem.timeline import clock, ends, frames, ooms, processes, rates, steps
+from postmortem.timeline.slower import against_earlier
 from postmortem.timeline.split import split
 
 _Events: TypeAlias = "Mapping[str, Sequence[Event]]"
@@ -29,7 +30,8 @@ def build(scans: Sequence[ScanResult], lexicon: Lexicon) -> tuple[Attempt, ...]:
             # a model that loads again after training is the next process of a job that has several
             goes_on = len(dumps) > 1 and not own and not _headed(items)
             dumps, before = (dumps, before + 1) if goes_on else (own, 0)
-            attempts.append(_attempt(len(attempts) + 1, scanned, items, lexicon, (dumps, before)))
+            made = _attempt(len(attempts) + 1, scanned, items, lexicon, (dumps, before))
+            attempts.append(against_earlier(made, attempts))
     return tuple(attempts)
 
 
