@@ -50,7 +50,12 @@ def build(scans: Sequence[ScanResult], lexicon: Lexicon) -> tuple[Attempt, ...]:
             # a model that loads again after training is the next process of a job that has several
             goes_on = len(dumps) > 1 and not own and not _headed(items)
             dumps, before = (dumps, before + 1) if goes_on else (own, 0)
-            attempts.append(_attempt(len(attempts) + 1, scanned, items, lexicon, (dumps, before)))
+            made = _attempt(len(attempts) + 1, scanned, items, lexicon, (dumps, before))
+            if attempts:
+                from postmortem.timeline import slower
+
+                made = slower.against_earlier(made, attempts)
+            attempts.append(made)
     return tuple(attempts)
 
 

@@ -34,7 +34,7 @@ def end_of(items: Sequence[Item], name: str | None) -> End:
     if stop is not None and (fatal is None or fatal[0].place.offset > stop.place.offset or _is_interrupt(fatal[0])):
         return End("stopped", stop.place, stop)
     killed = kill or next((code for code in codes if _code(code) in KILL_CODES), None)
-    if fatal is not None and not (killed is not None and _wrapper(fatal[0])):
+    if fatal is not None and not (killed is not None and (_wrapper(fatal[0]) or _explained(fatal[0], kill))):
         event, traceback = fatal
         return End("failed", event.place, event, traceback)
     if kill is not None:
@@ -160,6 +160,11 @@ def _cause(errors: Sequence[Event]) -> Event:
     same = [error for error in named if error.role == best]
     tail = [error for error in same if error.pattern == same[-1].pattern]
     return max(tail, key=lambda error: (len(error.sizes_mib), -error.place.offset))
+
+
+def _explained(error: Event, kill: Event | None) -> bool:
+    """A crash that says nothing of why, beside whoever killed for memory and says so."""
+    return error.role == "crash" and kill is not None and kill.kind == "host_oom"
 
 
 def _wrapper(error: Event) -> bool:
