@@ -120,6 +120,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ),
         ({A + "resolution": [1024], A + "buckets": True, B + "resolution": 1024}, {"resolutions": 1, "shapes": None}),
         ({A + "resolution": [512, 1024]}, {"resolutions": 2, "shapes": 2}),
+        ({}, {"resolutions": None, "shapes": None}),
         ({A + "resolution": [1024], A + "buckets": False}, {"shapes": 1}),
         (
             {A + "resolution": [1024], A + "buckets": False, B + "resolution": 1024, B + "buckets": True},

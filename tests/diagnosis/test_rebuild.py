@@ -211,6 +211,8 @@ def sized(count: int, **given: Any) -> DatasetSizes:
                 {"auto_frame_count": True},
                 {"buckets": False},
                 {"bucket_tolerance": None},
+                {"bucket_tolerance": "64"},
+                {"bucket_tolerance": True},
             )
         ),
     ],
@@ -221,6 +223,24 @@ def test_what_gives_no_table(
     with pytest.raises(Unusable) as refused:
         rebuilt(*datasets, job=({**ALONE, **changes},), family=family)
     assert refused.value.notice == notice
+    assert str(refused.value) == notice.id
+
+
+def test_an_image_that_is_too_small_for_ai_toolkit_gives_no_table() -> None:
+    with pytest.raises(Unusable) as refused:
+        rebuilt(DatasetSizes(LogText("mugs"), ((3, 3, False, 1),), "headers"))
+    assert refused.value.notice == Notice("dataset_beyond")
+
+
+def test_the_largest_side_is_one() -> None:
+    """An image is never made larger than it is."""
+    found = rebuilt(SMALL, job=({**ALONE, "resolution": MAX_SIDE},))
+    assert found and all(int(label.split("x")[0]) <= 2000 for table in found for label, *_ in table)
+
+
+def test_two_frames_are_a_clip() -> None:
+    clips = DatasetSizes(LogText("mugs"), ((2000, 2000, True, 4),), "database")
+    assert rebuilt(clips, job=({**ALONE, "num_frames": 2},)) == [[("512x512x2", 4, 1)]]
 
 
 OLD = Family("o", "O", ("o",), "toolkit/stable_diffusion_model.py", divisor_px=16)
