@@ -26,7 +26,6 @@ from postmortem.model import (
 )
 from postmortem.remedies import Plan, plan
 from postmortem.scan import Lexicon, scan
-from postmortem.timeline import join, row_of
 from postmortem.vram import Card, Estimate, Forecast, Refusal, card_of, outlook
 
 
@@ -34,12 +33,16 @@ def joined(
     chosen: Attempt, folder: FolderWitness | None, database: JobDatabase | None, scanned: ScanResult, lexicon: Lexicon
 ) -> tuple[Attempt, tuple[ConfigText, ...]]:
     """`chosen` with what the UI's database says of it, and the config that it keeps."""
-    row = row_of(chosen, folder.name if folder is not None else None, database)
-    if row is None or database is None:
+    if database is None:
+        return chosen, ()
+    from postmortem.timeline import jobrow
+
+    row = jobrow.row_of(chosen, folder.name if folder is not None else None, database)
+    if row is None:
         return chosen, ()
     message = scan([row.info.encode()], lexicon, database.name)
     config = (ConfigText(database.name, row.config),) if row.config is not None else ()
-    return join(chosen, row, message, scanned.bytes, lexicon), config
+    return jobrow.join(chosen, row, message, scanned.bytes, lexicon), config
 
 
 def verdict(

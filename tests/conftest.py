@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable
 from functools import cache
 
@@ -16,6 +17,10 @@ from postmortem.pipeline import Analysis, Source, analyse
 from postmortem.scan import Lexicon
 
 Analyse = Callable[..., Analysis]
+
+# a shell's job in the background is deaf to Ctrl-C, and so would be all that tests start and interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @cache

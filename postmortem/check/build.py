@@ -13,7 +13,7 @@ from postmortem.check.trial import WATCH, Condition, Trial, against, is_stable, 
 from postmortem.compare.changes import Change
 from postmortem.diagnosis.expected import expected
 from postmortem.knowledge.schema import Knowledge
-from postmortem.model import ConfigChange, JobConfig, Range, Suggestion
+from postmortem.model import JobConfig, Range, Suggestion
 from postmortem.pipeline import Analysis
 from postmortem.report import document as report_doc
 from postmortem.report import outlook
@@ -132,7 +132,7 @@ def _fix(item: Suggestion, texts: Texts) -> doc.FixItem:
         rank=item.rank,
         id=item.id,
         title=texts(f"remedy.{item.id}.title"),
-        changes=_changes(item.changes),
+        changes=outlook.change_items(item.changes),
         saving=outlook.span(item.saving),
         peak=outlook.span(item.peak),
         need=outlook.span(item.need),
@@ -141,13 +141,6 @@ def _fix(item: Suggestion, texts: Texts) -> doc.FixItem:
         ui=texts(f"remedy.{item.id}.ui"),
         guide=item.guide,
     )
-
-
-def _changes(changes: Sequence[ConfigChange]) -> list[report_doc.ChangeItem]:
-    return [
-        report_doc.ChangeItem(path=edit.path, from_=report_doc.quoted(edit.before), to=report_doc.quoted(edit.after))
-        for edit in changes
-    ]
 
 
 def _trial(found: Trial, texts: Texts) -> doc.TrialPart:
@@ -166,7 +159,7 @@ def _trial(found: Trial, texts: Texts) -> doc.TrialPart:
             )
             for condition in found.conditions
         ],
-        changes=_changes(found.changes),
+        changes=outlook.change_items(found.changes),
         watch=[texts(f"check.watch.{name}") for name in WATCH] if _may_run_off(found) else [],
     )
 

@@ -9,7 +9,8 @@ import typer
 
 from postmortem.cli import common, output
 from postmortem.cli.errors import USAGE, Failure
-from postmortem.knowledge.schema import Knowledge, Pattern, Remedy
+from postmortem.knowledge.log_schema import Pattern
+from postmortem.knowledge.schema import Knowledge, Remedy
 from postmortem.report.texts import Texts
 from postmortem.text import printable
 

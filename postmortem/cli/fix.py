@@ -122,7 +122,7 @@ def _patched(
     file: JobFile, picked: tuple[Suggestion, ...], analysis: Analysis, base: Knowledge, texts: Texts
 ) -> tuple[str, list[str]]:
     """The file's text with the fixes applied, and what to tell of it."""
-    from postmortem.jobconfig.effective import MAX_DATASETS
+    from postmortem.jobconfig.values import MAX_DATASETS
     from postmortem.patch import Refused, apply
 
     dump = analysis.attempt.dump
@@ -179,7 +179,8 @@ def _doubts(
     file: JobFile, picked: tuple[Suggestion, ...], analysis: Analysis, base: Knowledge, texts: Texts
 ) -> list[str]:
     """What the person should know of the file before using the result."""
-    from postmortem.jobconfig.effective import differences, settings_of
+    from postmortem.jobconfig.effective import differences
+    from postmortem.jobconfig.values import settings_of
     from postmortem.patch import choose_process, load
     from postmortem.patch.job import NAME
 

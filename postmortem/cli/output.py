@@ -9,7 +9,7 @@ import stat
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from postmortem.cli.errors import USAGE, Failure
 from postmortem.text import printable
@@ -109,6 +109,17 @@ def _reason(error: OSError | RuntimeError) -> str:
     return (getattr(error, "strerror", None) or "too many levels of symbolic links").lower()
 
 
+def _all_of(data: bytes, out: Any) -> None:
+    """Write all of it: with `PYTHONUNBUFFERED`, as in many containers, one write is one of the system's, which a pipe
+    cuts short where the process is stopped meanwhile (Ctrl-Z and `fg`), or which is not taken where nobody may wait."""
+    left = memoryview(data)
+    while left:
+        taken = out.write(left)
+        if taken is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        left = left[taken:]
+
+
 def _stdout(text: str, kind: Kind) -> None:
     if sys.stdout is None:
         raise Failure("stdout: is closed; give -o FILE")
@@ -118,9 +129,9 @@ def _stdout(text: str, kind: Kind) -> None:
         if raw is None:
             sys.stdout.write(text)
         elif kind == "html":
-            raw.write(text.encode("utf-8"))
+            _all_of(text.encode("utf-8"), raw)
         else:
-            raw.write(text.encode(name, _errors(kind, name)))
+            _all_of(text.encode(name, _errors(kind, name)), raw)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -179,7 +190,7 @@ def write_diff(text: str) -> None:
     """Write a diff to stdout: exact where a program reads it, on a terminal without anything that acts there."""
     if sys.stdout is not None and not sys.stdout.isatty() and hasattr(sys.stdout, "buffer"):
         try:
-            sys.stdout.buffer.write(text.encode("utf-8"))
+            _all_of(text.encode("utf-8"), sys.stdout.buffer)
             sys.stdout.flush()
         except BrokenPipeError:
             raise

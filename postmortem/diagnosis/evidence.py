@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from postmortem.model import Attempt, Event, Evidence, Place
+from postmortem.model import Attempt, Evidence, Place
 from postmortem.text import LogText
 
 
-def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: str, phase: str) -> tuple[Evidence, ...]:
-    """Evidence for a verdict that stands on `place` (and on the final `event`, if another)."""
+def collect(attempt: Attempt, place: Place | None, kind: str, phase: str) -> tuple[Evidence, ...]:
+    """Evidence for a verdict that stands on `place`."""
     found: dict[tuple[str, int], Evidence] = {}
 
     def add(where: Place | None, what: str, text: LogText, pattern: str | None = None) -> None:
@@ -23,8 +23,6 @@ def collect(attempt: Attempt, place: Place | None, event: Event | None, kind: st
         add(times.place, "slowdown", times.text)
     if attempt.end.event is not None:
         add(attempt.end.event.place, attempt.end.event.role, attempt.end.event.text, attempt.end.event.pattern)
-    if event is not None:
-        add(event.place, event.role, event.text, event.pattern)
     for error in attempt.errors:
         if place is not None and error.place == place:
             add(place, error.role, error.text, error.pattern)

@@ -4,14 +4,15 @@ Paths, besides every setting's effective value (`train.batch_size`, `model.low_v
 
 - `failure.kind|resource|phase|class|signature|step`, `failure.call` (the code line of the innermost own frame),
   `failure.inner_call` (that of the innermost frame of all), `failure.functions` (those of all frames, in one text)
-- `run.trainer|family|arch|risk|outcome|media|edit|offloads|quantizes|te_first|parked|last_event|quantizing_seen|
-  backend|unified|good_steps|resumed|skips|after_preview|baseline_done|
+- `run.trainer|family|arch|risk|outcome|media|edit|offloads|quantizes|low_vram|te_first|parked|last_event|
+  quantizing_seen|backend|unified|good_steps|resumed|skips|after_preview|baseline_done|
   preview_unplaced|last_preview|finished|
   oom_caught_era|device_full_elsewhere|config_known|train_era|on_windows|on_wsl|on_linux|on_container|
   on_kubernetes|on_slurm|on_macos|can_spill` (see platform.py)
 - `memory.*` (MiB, the contract's names) and `memory.other_share|allocated_share|own_share|unaccounted`,
   `memory.spilled` (allocated exceeds the card), `memory.fragmented` (the request would fit into what is
-  reserved but unallocated), `memory.request_share`, `memory.request_b_per_preview_px|request_b_per_bucket_px`
+  reserved but unallocated), `memory.had_room` (the request was small against what was free), `memory.request_share`,
+  `memory.request_b_per_preview_px|request_b_per_bucket_px`
 - `job.batch_size|max_resolution|min_resolution|resolutions|shapes|num_frames|video|sample_frames|preview_side|
   preview_pixels|samples|max_pixels|controls|controls_each|auto_frames|latents_on_disk|workers|prefetch|preservation|te_cached|te_resident|rank|
   optimizer_8bit|quantized|quant_bits|te_quantized|offload|regularisation`
@@ -27,6 +28,8 @@ from postmortem.knowledge.schema import Family, Knowledge
 from postmortem.model import Bucket, JobConfig, Stage, is_whole
 
 _BITS = re.compile(r"(\d+)")
+_ROOM_MIB = 2048
+"""Free beyond the request: more than an allocator rounds up, or a neighbour gives back between failure and message."""
 _CONTROLS = ("control_path", "control_path_1", "control_path_2", "control_path_3")
 
 
@@ -55,6 +58,7 @@ def family_facts(family: Family | None, arch: str | None) -> dict[str, Any]:
         "run.edit": family.edit if family else None,
         "run.offloads": family.offloads if family else None,
         "run.quantizes": family.quantizes if family else True,
+        "run.low_vram": family.low_vram if family else True,
         "run.te_first": family.te_first if family else False,
     }
 
@@ -133,7 +137,7 @@ def block_batches(config: JobConfig, blocks: int) -> tuple[int, ...] | None:
     """The batch size of each printed bucket table, in order: a dataset has one table per resolution."""
     usual = config.get("train.batch_size")
     sizes: list[int] = []
-    for index in range(200):
+    for index in config.indexes("datasets"):
         sides = config.values.get(f"datasets[{index}].resolution")
         if sides is None:
             break
@@ -146,12 +150,10 @@ def block_batches(config: JobConfig, blocks: int) -> tuple[int, ...] | None:
 def _preview_facts(config: JobConfig) -> dict[str, Any]:
     width, height, frames = (config.get(f"sample.{name}") for name in ("width", "height", "num_frames"))
     sizes = [(width, height, frames)]
-    count = 0
     for index in config.indexes("sample.samples"):
         per = [config.get(f"sample.samples[{index}].{name}") for name in ("width", "height", "num_frames")]
         if any(value is not None for value in per):
             sizes.append((per[0] or width, per[1] or height, per[2] or frames))
-            count += 1
     sides = [side for size in sizes for side in size[:2] if is_whole(side)]
     largest = max((side for value in _all(config, "datasets", "resolution") for side in _ints(value)), default=None)
     return {
@@ -187,6 +189,7 @@ def memory_facts(memory: Mapping[str, float | None]) -> dict[str, Any]:
         spilled = total is not None and allocated is not None and allocated > total
         facts["memory.fragmented"] = reserved >= tried and reserved >= 512 and not spilled
     free = memory.get("free")
+    facts["memory.had_room"] = free is not None and tried is not None and free >= tried + _ROOM_MIB
     if total and free is not None and allocated is not None and reserved is not None and allocated <= total:
         held = own if own is not None else allocated + reserved
         facts["memory.unaccounted"] = max(0.0, total - free - held - (other or 0.0))
@@ -217,18 +220,9 @@ def setting_facts(config: JobConfig) -> dict[str, Any]:
 
 
 def _all(config: JobConfig, head: str, name: str) -> Iterator[Any]:
-    for index in range(200):
-        value = config.values.get(f"{head}[{index}].{name}")
-        if value is None:
-            if (
-                f"{head}[{index}].folder_path" not in config.values
-                and index
-                and f"{head}[{index}].resolution" not in config.values
-            ):
-                return
-            continue
-        if value.value is not None:
-            yield value.value
+    """The values of a setting of the list `head`, of each of its elements that has one."""
+    values = (config.get(f"{head}[{index}].{name}") for index in config.indexes(head))
+    return (value for value in values if value is not None)
 
 
 def _count(value: Any) -> int:

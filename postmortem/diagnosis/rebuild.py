@@ -78,7 +78,9 @@ def tables(
     sides = [config.get(f"datasets[{index}].resolution") for index in range(len(paired))]
     wanted = sum(len(given) if isinstance(given, list) else 1 for given in sides)
     for rule, images in product(_RULES, (False, True)):
-        if not _allowed(dated, history, rule) or not _allowed(dated, history, _images_rule(images)):
+        known = _allowed(dated, history, rule.from_, rule.from_commit, rule.until, rule.until_commit)
+        start, end = (_WITH_IMAGES, None) if images else (None, _WITH_IMAGES)
+        if not known or not _allowed(dated, history, None, start, None, end):
             continue
         one = tuple(_buckets(config, paired, rule, family, with_images=images))
         # a dataset without a file of its kind stops AI Toolkit: by that rule the job would not have run
@@ -129,15 +131,12 @@ def _blocks(buckets: Sequence[Bucket]) -> dict[int, frozenset[tuple[tuple[int, i
     return {block: frozenset(rows.items()) for block, rows in blocks.items()}
 
 
-def _allowed(dated: Dated | None, history: History | None, rule: _Rule) -> bool:
+def _allowed(dated: Dated | None, history: History | None, *between: str | None) -> bool:
+    """Whether the log can be of a version between dates or commits, as `bounds` takes them."""
     if history is None or dated is None or dated.span is None:
         return True
-    start, end = bounds(rule.from_, rule.from_commit, rule.until, rule.until_commit, history)
+    start, end = bounds(*between, history)
     return max(start, dated.span[0]) < min(end, dated.span[1])
-
-
-def _images_rule(images: bool) -> _Rule:
-    return _Rule(exact, from_commit=_WITH_IMAGES) if images else _Rule(exact, until_commit=_WITH_IMAGES)
 
 
 def _paired(config: JobConfig, datasets: Sequence[DatasetSizes]) -> list[DatasetSizes]:

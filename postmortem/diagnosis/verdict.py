@@ -68,7 +68,7 @@ def diagnose(
         confidence=cause.confidence,
         headline=headline,
         headline_values=values,
-        evidence=evidence.collect(attempt, cause.place, cause.event, cause.kind, cause.phase),
+        evidence=evidence.collect(attempt, cause.place, cause.kind, cause.phase),
         factors=tuple(factors),
         memory_mib=sizes,
         device=cause.oom.device if cause.oom else None,
@@ -95,8 +95,15 @@ def _after_preview(attempt: Attempt) -> bool:
 
 def _unplaced(attempt: Attempt, cause: Cause) -> bool:
     """Whether a preview failed in an excerpt that does not show whether training had begun."""
-    seen = attempt.has_header or attempt.trained or any(stage.phase == "baseline_sampling" for stage in attempt.stages)
-    return cause.phase in ("baseline_sampling", "mid_sampling") and not seen
+    return cause.phase == "baseline_sampling" and not (attempt.has_header or attempt.trained or _baseline_seen(attempt))
+
+
+def _baseline_seen(attempt: Attempt) -> bool:
+    """Whether the log shows previews before training: in an excerpt a preview's bar alone may be of any of them."""
+    return any(
+        stage.event == "baseline" or (stage.phase == "baseline_sampling" and attempt.has_header)
+        for stage in attempt.stages
+    )
 
 
 def _last_preview(attempt: Attempt, cause: Cause) -> bool:
@@ -108,7 +115,7 @@ def _last_preview(attempt: Attempt, cause: Cause) -> bool:
 def _silent(attempt: Attempt, cause: Cause) -> bool:
     """Whether the process ended and nobody says why: no error, or a kill or crash that nobody explains."""
     if cause.kind == "unknown":
-        crashed = cause.event is not None and cause.event.role in ("crash", "exit", "kill")
+        crashed = cause.event is not None and cause.event.role in ("crash", "exit")
         return crashed or attempt.end.outcome == "incomplete"
     return cause.kind == "host_oom" and attempt.end.outcome == "killed" and not wording.told(cause)
 
@@ -136,7 +143,7 @@ def _facts(
     if cause.oom is not None:
         known["memory.allowed"] = cause.oom.sizes_mib.get("allowed")
     skips = [oom for oom in attempt.ooms if oom.caught and oom.phase == "training_step"]
-    baseline = any(stage.phase == "baseline_sampling" for stage in attempt.stages)
+    baseline = _baseline_seen(attempt)
     known.update(
         {
             "failure.kind": cause.kind,

@@ -17,7 +17,8 @@ from postmortem.drift.claims import Claims
 from postmortem.drift.keys import CONFIG_MODULES, UNKNOWN, ConfigKey, config_keys
 from postmortem.drift.templates import shown
 from postmortem.drift.wordings import Wording, listed_archs, parse, script_strings, wordings
-from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern, Seen, Setting
+from postmortem.knowledge.log_schema import STATEMENTS, Pattern, Seen
+from postmortem.knowledge.schema import Knowledge, Setting
 
 _TOOLKIT = "ostris/ai-toolkit"
 _TELLING = 6

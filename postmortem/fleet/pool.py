@@ -87,11 +87,16 @@ def _unheard(told: threading.ExceptHookArgs) -> None:
 def answer(executor: ProcessPoolExecutor, future: Future[Result]) -> Result:
     """The result of `future`. Raises BrokenProcessPool, and NoWorkers where nobody is left to bring it.
 
-    Without room for one more thread the library's own ends, and nobody would be told.
+    Without room for one more thread the library's own ends: until Python 3.11 nobody would be told, since then as if a
+    worker had died, though it is the handing out that failed.
     """
     while True:
         try:
             return future.result(LOOK_EVERY_S)
+        except BrokenProcessPool as error:
+            if "add_call_item_to_queue" in str(error.__cause__):
+                raise NoWorkers from None
+            raise
         except NotYet:
             manager: Any = executor._executor_manager_thread
             lost = manager is None or not manager.is_alive()

@@ -14,9 +14,10 @@ from postmortem.fleet.fingerprint import fingerprint, identity
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import ConfigChange
 from postmortem.pipeline import Analysis
-from postmortem.report.build import MAX_OOMS, memory_of, run_of
+from postmortem.report.build import MAX_OOMS, run_of
 from postmortem.report.document import Run
 from postmortem.report.encode import terminal
+from postmortem.report.findings import memory_of
 from postmortem.text import LogText, printable
 from postmortem.vram import card_class_gib
 

@@ -77,6 +77,7 @@ def _cost(source: str, anywhere: bool, longest: int) -> Cost:
         raise Unjudged(f"longer than {MAX_SOURCE} characters")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", DeprecationWarning)  # as knowledge.load has it
         try:
             tree = parsed(source)
         except Unjudged:  # the `regex` package takes a name twice

@@ -23,7 +23,7 @@ def parsed(source: str) -> Any:
         raise Unjudged("this interpreter cannot say how expressions are built")
     try:
         return parser.parse(source)
-    except (re.error, OverflowError, RecursionError) as error:
+    except (re.error, DeprecationWarning, OverflowError, RecursionError) as error:
         raise Unjudged(str(error) or type(error).__name__) from None
 
 

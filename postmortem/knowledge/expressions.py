@@ -1,7 +1,7 @@
 """The expressions of the knowledge base, compiled: by the standard engine where it takes the syntax, else by `regex`.
 
 Compiling is pure Python and a tenth of what a start costs, so the engine's own code for each expression is kept with
-the compiled knowledge (see load.py). Which engine a code is for is part of the key under which it is kept; where the
+the compiled knowledge (see kept.py). Which engine a code is for is part of the key under which it is kept; where the
 interpreter does not take it, the expression is compiled as ever.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.knowledge.schema import Pattern
+from postmortem.knowledge.log_schema import Pattern
 
 
 class Code(msgspec.Struct, frozen=True, array_like=True):
@@ -46,7 +46,7 @@ def expression(source: str) -> Any:
             return made
     try:
         return re.compile(source)
-    except re.error:
+    except (re.error, DeprecationWarning):  # of flags in the middle: Python 3.10 warns, which may be an error
         import regex
 
         return regex.compile(source)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.knowledge.schema import Examples, Pattern
+from postmortem.knowledge.log_schema import Examples, Pattern
 
 DIGITS = 12
 

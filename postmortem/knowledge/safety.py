@@ -12,7 +12,7 @@ import msgspec
 
 from postmortem.knowledge.expression_cost import MOST_STEPS, Cost, Judge, cost
 from postmortem.knowledge.expression_trees import LONGEST, Unjudged, parsed, widest
-from postmortem.knowledge.schema import Pattern
+from postmortem.knowledge.log_schema import Pattern
 
 __all__ = ["LONGEST", "MOST_STEPS", "Cost", "Group", "Unjudged", "cost", "group", "longest", "problem", "uses"]
 

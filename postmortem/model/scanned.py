@@ -9,6 +9,8 @@ import msgspec
 
 from postmortem.text import LogText
 
+_MAX_DIGITS = 12
+
 
 class Stamp(msgspec.Struct, frozen=True):
     """A time that a line's prefix carries. `seconds` count from 1970 (`utc`, `local`), from 1 January (`yearless`),
@@ -55,6 +57,12 @@ class Event(msgspec.Struct, frozen=True):
     quoted: bool = False
     cited: bool = False
     """Whether its line begins as mail and Markdown quote another text."""
+
+    def number(self, group: str) -> int | None:
+        """The whole number that `group` holds; None where there is none, or one of more digits than any count has."""
+        text = self.groups.get(group)
+        digits = text.reveal() if text else ""
+        return int(digits) if digits.isdecimal() and len(digits) <= _MAX_DIGITS else None
 
 
 class BarSpan(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from postmortem.jobconfig.effective import place, settings_of
 from postmortem.jobconfig.parse import ConfigProblem, parse
+from postmortem.jobconfig.values import keys_of, place, settings_of
 from postmortem.knowledge.schema import Knowledge
 from postmortem.knowledge.yaml_loader import YamlProblem
 from postmortem.model import ConfigChange
@@ -61,7 +61,7 @@ def apply(
         if after is _ALREADY:
             already.append(ConfigChange(change.path, have, have))
             continue
-        wanted.append((change.path, (*prefix, *_steps(place(change.path, settings, knowledge))), after))
+        wanted.append((change.path, (*prefix, *keys_of(place(change.path, settings, knowledge))), after))
         done.append(ConfigChange(change.path, have, after))
     if not wanted:
         return Patched(text, (), tuple(already))
@@ -147,7 +147,7 @@ def _there(path: str, settings: Mapping[str, Any]) -> bool:
     if "[" not in path:
         return True
     item: Any = settings
-    for step in _steps(path[: path.index("]") + 1]):
+    for step in keys_of(path[: path.index("]") + 1]):
         listed = isinstance(step, int) and isinstance(item, list) and step < len(item)
         item = item[step] if listed else item.get(step) if isinstance(item, Mapping) else None
     return isinstance(item, Mapping)
@@ -167,9 +167,3 @@ def _same_datasets(settings: Mapping[str, Any], ran: Mapping[str, Any] | None, c
             continue
         if here[index] != there[index]:
             raise Refused("other_dataset", index=index)
-
-
-def _steps(path: str) -> Path:
-    return tuple(
-        int(part[1:-1]) if part.startswith("[") else part for part in path.replace("[", ".[").split(".") if part
-    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from postmortem.model import NotHelping, Range, Rung
+from postmortem.model import ConfigChange, NotHelping, Range, Rung
 from postmortem.report import document as doc
 from postmortem.report.texts import Texts, size
 from postmortem.text import Words
@@ -58,6 +58,14 @@ def missing(found: Forecast | Refusal, texts: Texts) -> doc.MissingItem | None:
     return doc.MissingItem(id=found.id, text=texts.words(f"forecast.missing.{found.id}", found.values))
 
 
+def change_items(changes: Iterable[ConfigChange]) -> list[doc.ChangeItem]:
+    """Edits of the config as the document holds them."""
+    return [
+        doc.ChangeItem(path=change.path, from_=doc.quoted(change.before), to=doc.quoted(change.after))
+        for change in changes
+    ]
+
+
 def rung_item(rung: Rung, texts: Texts) -> doc.RungItem:
     """One rung of the ladder."""
     peak, need = span(rung.peak), span(rung.need)
@@ -65,10 +73,7 @@ def rung_item(rung: Rung, texts: Texts) -> doc.RungItem:
     return doc.RungItem(
         id=rung.id,
         title=texts(f"remedy.{rung.id}.title"),
-        changes=[
-            doc.ChangeItem(path=change.path, from_=doc.quoted(change.before), to=doc.quoted(change.after))
-            for change in rung.changes
-        ],
+        changes=change_items(rung.changes),
         peak=peak,
         need=need,
         fits=rung.fits,

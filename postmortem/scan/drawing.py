@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from postmortem.model import BarSpan, Item, Place, Stamp
 from postmortem.scan.bars import Fold
 from postmortem.scan.clock import stamp_of
-from postmortem.scan.lexicon import Lexicon
+from postmortem.scan.lexicon import Compiled, Lexicon
 from postmortem.scan.segments import Draw, Region
 from postmortem.text import seen
 
@@ -25,6 +26,9 @@ MAX_IN_A_ROW = 8192
 """Spans that are read with nothing between that is kept; behind them only what comes last before that is."""
 LATE = 400
 """How much that is: draws, and items between them."""
+MAX_WORDS = 8
+"""Words at the end of a description among which a known one is looked for."""
+_AFTER_A_MARK = re.compile(r"(?<=[\s,;|\]\"=>])[^\s,;|\]\"=>]")
 
 Name = tuple[str, str | None, str | None, bool]
 """A description without its prefixes, the event and the phase that it means, and whether there were any prefixes."""
@@ -204,6 +208,8 @@ class Bars:
         known = self._lexicon.bar_name(text)
         if known is not None and known.pattern.sets.event == ECHO and text == self._job:
             known = None  # its own bar, whatever it is called
+        if known is None and text != self._job:
+            text, known = self._behind_decoration(text)
         if known is not None:
             event = known.pattern.sets.event or "bar_other"
             phase = known.pattern.sets.phase if event != ECHO else None
@@ -211,6 +217,16 @@ class Bars:
             self._names.clear()  # a log of ever new names: the latest ones are asked for again, and soon
         found = self._names[raw] = text, event, phase, prefixed
         return found
+
+    def _behind_decoration(self, text: str) -> tuple[str, Compiled | None]:
+        """A known description that stands behind what no prefix entry knows (a table's columns, a collector's words),
+        with its entry; else `text` and None."""
+        starts = [found.start() for found in _AFTER_A_MARK.finditer(text)]
+        for start in starts[-MAX_WORDS:]:
+            known = self._lexicon.bar_name(text[start:])
+            if known is not None and known.pattern.sets.event != ECHO:
+                return text[start:], known
+        return text, None
 
     def _stamp(self, raw: bytes) -> Stamp | None:
         """The time in front of a bar's description."""

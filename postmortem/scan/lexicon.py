@@ -10,7 +10,8 @@ from typing import Any
 
 from postmortem.faults import PASSING, Fault, noted
 from postmortem.knowledge.expressions import any_of, carriers, expression, prefixes
-from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern
+from postmortem.knowledge.log_schema import STATEMENTS, Pattern
+from postmortem.knowledge.schema import Knowledge
 from postmortem.model import Event
 from postmortem.scan import hidden
 from postmortem.scan.literals import Engine, Literals

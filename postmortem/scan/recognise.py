@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from postmortem.knowledge.schema import STATEMENTS
+from postmortem.knowledge.log_schema import STATEMENTS
 from postmortem.model import Event, Place
 from postmortem.scan.lexicon import Compiled, Lexicon, ordered
 from postmortem.text import LogText

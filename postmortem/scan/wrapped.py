@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from postmortem.knowledge.schema import STATEMENTS
+from postmortem.knowledge.log_schema import STATEMENTS
 from postmortem.model import Event, Place
 from postmortem.scan.lexicon import Compiled
 from postmortem.text import LogText

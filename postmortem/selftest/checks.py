@@ -9,7 +9,8 @@ import regex
 
 from postmortem.diagnosis.conditions import ConditionError, parse
 from postmortem.drift.compare import toolkit_wordings
-from postmortem.knowledge.schema import STATEMENTS, Knowledge, Pattern, Remedy
+from postmortem.knowledge.log_schema import STATEMENTS, Pattern
+from postmortem.knowledge.schema import Knowledge, Remedy
 from postmortem.model import Place
 from postmortem.report.redact.shapes import KeptLists, Shape
 from postmortem.scan.lexicon import Compiled, Lexicon

@@ -15,7 +15,8 @@ import msgspec
 
 from postmortem.knowledge import safety
 from postmortem.knowledge.expressions import expression
-from postmortem.knowledge.schema import Knowledge, Pattern
+from postmortem.knowledge.log_schema import Pattern
+from postmortem.knowledge.schema import Knowledge
 
 SIZES = (1024, 2048, 4096, 8192, safety.LONGEST)
 SLOW_S = 0.25

@@ -1,8 +1,7 @@
 """Events → attempts, phases, steps, what was going on when: `build` is the room's door."""
 
 from postmortem.timeline.attempts import build
-from postmortem.timeline.jobrow import join, row_of
 from postmortem.timeline.results import kept
 from postmortem.timeline.witness import confirm
 
-__all__ = ["build", "confirm", "join", "kept", "row_of"]
+__all__ = ["build", "confirm", "kept"]

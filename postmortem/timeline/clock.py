@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from postmortem.model import BarSpan, Item, Pace, Stage, Stamp
-from postmortem.timeline import steps
+from postmortem.timeline import training_bar
 from postmortem.timeline.rates import median
 
 _DAY_S = 86_400.0
@@ -45,7 +45,7 @@ def pace(
     items: Sequence[Item], stages: Sequence[Stage], name: str | None, start: Stamp | None, last: Stamp | None
 ) -> Pace:
     """Durations of one attempt. `last` is the time of the log's last line, where this attempt reaches it."""
-    main = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
+    main = training_bar.spans(items, name)
     bar_step = _per_step(main)
     if start is None:
         return Pace(bar_step_s=bar_step)
@@ -53,7 +53,7 @@ def pace(
     bar_at = -1
     for item in items:
         if isinstance(item, BarSpan):
-            if steps.is_main(item, name):
+            if training_bar.is_span(item, name):
                 bar_at = len(ends)
             ends.append(item.last_place.stamp)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from postmortem.model import BarSpan, End, Event, Item, Oom, Traceback
-from postmortem.timeline import steps
+from postmortem.timeline import training_bar
 
 ERRORS = frozenset({"oom", "host_oom", "other_error", "abort", "exception", "consequence", "crash"})
 """Roles of events that say that something went wrong."""
@@ -34,7 +34,7 @@ def end_of(items: Sequence[Item], name: str | None) -> End:
     if stop is not None and (fatal is None or fatal[0].place.offset > stop.place.offset or _is_interrupt(fatal[0])):
         return End("stopped", stop.place, stop)
     killed = kill or next((code for code in codes if _code(code) in KILL_CODES), None)
-    if fatal is not None and not (killed is not None and _wrapper(fatal[0])):
+    if fatal is not None and not (killed is not None and (_wrapper(fatal[0]) or _explained(fatal[0], kill))):
         event, traceback = fatal
         return End("failed", event.place, event, traceback)
     if kill is not None:
@@ -162,6 +162,11 @@ def _cause(errors: Sequence[Event]) -> Event:
     return max(tail, key=lambda error: (len(error.sizes_mib), -error.place.offset))
 
 
+def _explained(error: Event, kill: Event | None) -> bool:
+    """A crash that says nothing of why, beside whoever killed for memory and says so."""
+    return error.role == "crash" and kill is not None and kill.kind == "host_oom"
+
+
 def _wrapper(error: Event) -> bool:
     """A bare exception that only passes on that a child process died."""
     return error.role == "exception" and not _ends_job(error)
@@ -172,7 +177,7 @@ def _last_progress(items: Sequence[Item], name: str | None) -> int:
     before: int | None = None
     found = -1
     for item in items:
-        if isinstance(item, BarSpan) and steps.is_main(item, name):
+        if training_bar.is_span(item, name):
             if before is not None and item.last_n > before:
                 found = max(found, item.place.offset)
             before = item.last_n
@@ -182,7 +187,7 @@ def _last_progress(items: Sequence[Item], name: str | None) -> int:
 
 
 def _reached_total(items: Sequence[Item], name: str | None) -> bool:
-    spans = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
+    spans = training_bar.spans(items, name)
     if not spans:
         return False
     last = spans[-1]

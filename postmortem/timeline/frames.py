@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from postmortem.knowledge.log_schema import Facts
 from postmortem.model import Frame, Traceback
 from postmortem.scan.lexicon import Compiled, Lexicon
 
@@ -42,15 +43,16 @@ def phase_of(traceback: Traceback, lexicon: Lexicon) -> tuple[str | None, Frame 
     return phase, where
 
 
-def host_copy(traceback: Traceback, lexicon: Lexicon) -> Frame | None:
-    """The frame of AI Toolkit's own code whose call copies to the CPU or locks pages, if one does.
+def shortage(traceback: Traceback, lexicon: Lexicon) -> Facts | None:
+    """What ran out as the failing call tells it, whatever the error says: a copy to the CPU locks pages there.
 
-    Only the innermost of its own frames counts: what the failing call was, not what led there.
+    Of the program's own frames only the innermost counts: what the failing call was, not what led there.
     """
     for frame in reversed(traceback.frames):
         text = subject(frame)
-        if any(item.pattern.sets.resource for item in _entries_of(text, lexicon)):
-            return frame
+        for item in _entries_of(text, lexicon):
+            if item.pattern.sets.resource:
+                return item.pattern.sets
         if _own(text):
             return None
     return None

@@ -23,10 +23,8 @@ _ENDINGS = {
 }
 
 
-def row_of(attempt: Attempt, name: LogText | None, database: JobDatabase | None) -> JobRow | None:
+def row_of(attempt: Attempt, name: LogText | None, database: JobDatabase) -> JobRow | None:
     """The job's row: by the id that the log prints, else by the job's name (`name` where the log has none)."""
-    if database is None:
-        return None
     if attempt.job_id is not None:
         found = [row for row in database.rows if row.id.reveal() == attempt.job_id.reveal()]
     else:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from postmortem.knowledge.log_schema import Facts
 from postmortem.model import BarSpan, End, Event, Item, Oom, Place, Stage, Traceback
 from postmortem.scan.lexicon import Lexicon
-from postmortem.timeline import frames, steps
+from postmortem.timeline import frames, steps, training_bar
 
 TRAINING = ("training_step", "mid_sampling", "saving", "validation")
 
@@ -61,6 +62,28 @@ def mark_swallowed(items: list[Item]) -> list[Item]:
         if index in marks and isinstance(item, Event)
         else item
         for index, item in enumerate(items)
+    ]
+
+
+def mark_by_frames(items: list[Item], lexicon: Lexicon) -> list[Item]:
+    """Errors whose words name another cause, where the failing call shows that memory ran out.
+
+    A semaphore lives in shared memory: `No space left on device` out of its making is no full disk. The entry of the
+    frame has the `reason` of the errors that it explains.
+    """
+    explained: dict[str, Facts] = {}
+    for item in items:
+        if isinstance(item, Traceback) and item.exception is not None and item.exception.role == "other_error":
+            told = frames.shortage(item, lexicon)
+            if told is not None and told.reason is not None and told.reason == item.exception.reason:
+                explained[item.exception.pattern] = told
+    if not explained:
+        return items
+    return [
+        msgspec.structs.replace(item, role="host_oom", kind=told.kind, resource=told.resource)
+        if isinstance(item, Event) and item.role == "other_error" and (told := explained.get(item.pattern)) is not None
+        else item
+        for item in items
     ]
 
 
@@ -130,7 +153,7 @@ def _shown_by_the_bar(
 ) -> Iterator[Oom]:
     """Skips whose banners never came out of the buffer: the bar left their counts without finishing them."""
     banner = next(item.pattern for item in lexicon.statements if item.pattern.role == "skip")
-    last = next(item for item in reversed(items) if isinstance(item, BarSpan) and steps.is_main(item, name))
+    last = next(item for item in reversed(items) if training_bar.is_span(item, name))
     for step in placement.extra:
         yield Oom(
             place=last.last_place,
@@ -141,7 +164,7 @@ def _shown_by_the_bar(
             kind="gpu_oom",
             resource="vram",
             implied=True,
-            text=steps.bar_counts(last),
+            text=training_bar.counts(last),
             by_bar=True,
         )
 
@@ -160,7 +183,7 @@ def _clusters(items: Sequence[Item], name: str | None) -> list[_Cluster]:
     moved = True
     for item in items:
         if isinstance(item, BarSpan):
-            if steps.is_main(item, name):
+            if training_bar.is_span(item, name):
                 moved = moved or (count is not None and item.last_n > count)
                 count = item.last_n
         elif isinstance(item, Event) and item.role in ("oom", "host_oom"):
@@ -205,9 +228,9 @@ def _oom(
     phase = phase_at(first.place, trace, stages, lexicon) if not event.phase else event.phase
     kind, resource = event.kind or "gpu_oom", event.resource
     if kind == "gpu_oom" and resource is None and cluster.traceback is not None:
-        copies = frames.host_copy(cluster.traceback, lexicon)
-        if copies is not None:
-            kind, resource = "host_oom", "pinned_host"
+        told = frames.shortage(cluster.traceback, lexicon)
+        if told is not None and told.reason is None:
+            kind, resource = told.kind or kind, told.resource
         elif frames.tells_call(cluster.traceback):
             resource = "vram"
     framed = trace is not None and frames.phase_of(trace, lexicon)[0] is not None
@@ -274,6 +297,6 @@ def step_at(
 
 def _count_at(place: Place, items: Sequence[Item], name: str | None) -> int | None:
     for item in reversed(items):
-        if isinstance(item, BarSpan) and steps.is_main(item, name) and item.place.offset <= place.offset:
+        if training_bar.is_span(item, name) and item.place.offset <= place.offset:
             return item.last_n
     return None

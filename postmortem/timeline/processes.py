@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postmortem.model import BarSpan, ConfigDump, Item
-from postmortem.timeline import steps
+from postmortem.model import ConfigDump, Item
+from postmortem.timeline import training_bar
 
 
 def candidates(
@@ -21,7 +21,7 @@ def candidates(
     """
     if len(dumps) < 2:
         return tuple(dumps)
-    bars = [item for item in items if isinstance(item, BarSpan) and steps.is_main(item, name)]
+    bars = training_bar.spans(items, name)
     if before >= len(dumps) or not all(_trains(dump) for dump in dumps):
         return tuple(dumps)
     begun = sum(

@@ -14,7 +14,7 @@ from itertools import combinations
 import msgspec
 
 from postmortem.model import BarSpan, Event, Item
-from postmortem.text import LogText
+from postmortem.timeline import training_bar
 
 MAX_UNPROVEN = 20_000
 MAX_SUSPECTS = 12
@@ -27,7 +27,13 @@ DENSE = 1.5
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """The steps of the banners, in order, and how they were found."""
+    """The steps of the banners, in order, and how they were found.
+
+    `extra` are steps that only the bar shows as skipped, `last_bar` the bar's last count, `death_step` the step that
+    was at work then. `confirmed`: the counts that no step finished on the bar explain the banners; `buffered`: they
+    came out late; `excerpt`: the bar was thinned out, or its start is missing. `counts_completed` is how it counts:
+    else it shows the step just run.
+    """
 
     steps: tuple[int | None, ...]
     extra: tuple[int, ...]
@@ -41,28 +47,6 @@ class Placement(msgspec.Struct, frozen=True):
     """Whether the bar itself shows how it counts, so that this is no default."""
 
 
-def main_description(items: Sequence[Item], job_name: str | None) -> str | None:
-    """The description of the training bar: the job's name, else the bar that no other pattern knows."""
-    best: tuple[int, int, int] | None = None
-    found: str | None = None
-    for item in items:
-        if isinstance(item, BarSpan) and item.description:
-            name = item.description.reveal()
-            if job_name is not None and name == job_name:
-                return name
-            if item.event not in (None, "bar_main"):
-                continue
-            key = (int(item.event == "bar_main"), int(bool(item.postfix)), item.total)
-            if best is None or key > best:
-                best, found = key, name
-    return found
-
-
-def is_main(item: Item, name: str | None) -> bool:
-    """Whether `item` is a span of the training bar called `name`."""
-    return isinstance(item, BarSpan) and name is not None and item.description.reveal() == name
-
-
 def place(
     items: Sequence[Item], name: str | None, start_step: int, *, died: bool, silent: bool, done: Sequence[int] = ()
 ) -> Placement:
@@ -71,7 +55,7 @@ def place(
     `done` are steps in which a save was announced: they had been trained. `silent`: the log just ends, so
     banners may have died in a buffer; then what the bar alone shows as skipped is given as `extra`.
     """
-    spans = [item for item in items if isinstance(item, BarSpan) and is_main(item, name)]
+    spans = training_bar.spans(items, name)
     banners = [item for item in items if isinstance(item, Event) and item.role == "skip"]
     aborted = any(isinstance(item, Event) and item.role == "abort" for item in items)
     if not spans:
@@ -124,12 +108,12 @@ def _lags_at_saves(items: Sequence[Item], name: str | None) -> bool:
     count: int | None = None
     seen: set[bool] = set()
     for item in items:
-        if isinstance(item, BarSpan) and is_main(item, name):
+        if training_bar.is_span(item, name):
             count = item.last_n
         elif isinstance(item, Event) and item.event == "saving" and count is not None:
-            step = item.groups.get("step")
-            if step is not None and step.reveal().isdecimal():
-                seen.add(int(step.reveal()[:12]) == count + 1)
+            step = item.number("step")
+            if step is not None:
+                seen.add(step == count + 1)
     return seen == {True}
 
 
@@ -137,11 +121,6 @@ def _skips(last: BarSpan, counts: Sequence[int]) -> bool:
     """Whether `counts` can be dropped batches: a fourth in a row ends a run, and a loss that is NaN never changes."""
     rows = any(later - count == MAX_ROW for count, later in zip(counts, counts[MAX_ROW:], strict=False))
     return not rows and not _no_number(last)
-
-
-def bar_counts(bar: BarSpan) -> LogText:
-    """A bar as evidence: its name, and where it stood last."""
-    return LogText(f"{bar.description.reveal()}: {bar.last_n}/{bar.total}")
 
 
 def _no_number(bar: BarSpan) -> bool:
@@ -248,7 +227,7 @@ def _late(items: Sequence[Item], name: str | None, steps: Sequence[int | None]) 
     index = 0
     count = 0
     for item in items:
-        if isinstance(item, BarSpan) and is_main(item, name):
+        if training_bar.is_span(item, name):
             count = item.last_n
         elif isinstance(item, Event) and item.role == "skip":
             step = steps[index]
@@ -259,17 +238,13 @@ def _late(items: Sequence[Item], name: str | None, steps: Sequence[int | None]) 
 
 
 def _lumped(items: Sequence[Item], name: str | None) -> bool:
-    """Two banners that both start a new count, with no bar between: they were held back in a buffer."""
-    fresh = 0
-    for item in items:
-        if is_main(item, name):
-            fresh = 0
-        elif isinstance(item, Event) and item.role == "skip":
-            if _counter(item) == 1:
-                fresh += 1
-            if fresh > 1:
-                return True
-    return False
+    """Whether banners were held back in a buffer and came out together."""
+    return any(_held_back(lump) for lump in _lumps(items, name))
+
+
+def _held_back(lump: Sequence[tuple[int, int | None]]) -> bool:
+    """Two banners that both start a new count, with no bar between: none of them stands where it happened."""
+    return sum(counter == 1 for _, counter in lump) > 1
 
 
 def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[tuple[int | None, ...], int | None]:
@@ -281,7 +256,7 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
     stalled: int | None = None
     aborted = False
     for item in items:
-        if isinstance(item, BarSpan) and is_main(item, name):
+        if training_bar.is_span(item, name):
             count = item.last_n + offset
             lump = []
         elif isinstance(item, Event) and item.role == "skip":
@@ -302,8 +277,7 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
                     steps[index] = None
                 stalled = count
     for lump_of in _lumps(items, name):
-        # two that both start a new count were held back together: none of them stands where it happened
-        if sum(counter == 1 for _, counter in lump_of) > 1:
+        if _held_back(lump_of):
             for index, _ in lump_of:
                 steps[index] = None
     return tuple(steps), stalled
@@ -314,7 +288,7 @@ def _lumps(items: Sequence[Item], name: str | None) -> Iterator[list[tuple[int, 
     lump: list[tuple[int, int | None]] = []
     number = 0
     for item in items:
-        if is_main(item, name):
+        if training_bar.is_span(item, name):
             if lump:
                 yield lump
             lump = []

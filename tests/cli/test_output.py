@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from postmortem.cli import output
+from postmortem.cli.errors import Failure
 from tests.simulate import config, head, training
 
 LOG = (head(config()).replace("mugs", "머그컵") + training(400, {0, 1, 2, 3})).encode()
@@ -95,3 +100,35 @@ def test_colour_can_be_forced_into_a_pipe() -> None:
             COMMAND, input=LOG, capture_output=True, env={**os.environ, "FORCE_COLOR": force}, timeout=60, check=False
         )
         assert (b"\x1b[" in done.stdout) == coloured
+
+
+class Reluctant(io.RawIOBase):
+    """A pipe whose writes take little, and at the end none."""
+
+    def __init__(self, most: int) -> None:
+        self.taken = b""
+        self._most = most
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int | None:
+        part = bytes(data[: min(7, self._most - len(self.taken))])
+        self.taken += part
+        return len(part) or None
+
+
+@pytest.mark.parametrize("kind", ["text", "json", "html"])
+def test_an_unbuffered_stdout_gets_all_of_it(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With PYTHONUNBUFFERED a write may be cut short, as where Ctrl-Z stops the command at a full pipe."""
+    text = '{"a": "' + "mugs ✓ " * 30 + '"}\n'
+    for write in (partial(output.write, text, None, kind=kind), partial(output.write_diff, text)):
+        pipe = Reluctant(most=10_000)
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(pipe, "utf-8", write_through=True))  # type: ignore[type-var]
+        write()
+        assert pipe.taken == text.encode()
+        # who takes no more, and lets nobody wait
+        pipe = Reluctant(most=50)
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(pipe, "utf-8", write_through=True))  # type: ignore[type-var]
+        with pytest.raises(Failure, match="stdout: cannot write: "):
+            write()

@@ -10,7 +10,9 @@ import pytest
 from postmortem.diagnosis.cause import cause_of
 from postmortem.model import Attempt, End, Event, Stage, StepTimes
 from postmortem.text import LogText
+from tests.conftest import Analyse
 from tests.diagnosis.build import at, attempt, event, oom
+from tests.simulate import config, head, training
 
 TRACEBACK: Any = object()
 """Only whether there is one counts here."""
@@ -226,3 +228,52 @@ def test_a_preview_in_a_fragment_may_be_of_any_step(given: dict[str, Any], step:
     preview = oom(0, "baseline_sampling", **PLACED)
     found = cause_of(attempt(event=FATAL, ooms=(preview,), **{"traceback": TRACEBACK, **given}))
     assert (found.phase, found.step, found.confidence) == ("baseline_sampling", step, confidence)
+
+
+def test_a_semaphore_that_finds_no_space_is_shared_memory(run: Analyse) -> None:
+    fatal = (
+        "Error running job: [Errno 28] No space left on device\nTraceback (most recent call last):\n"
+        '  File "/a/jobs/process/BaseSDTrainProcess.py", line 1, in run\n    dataloader_iterator = iter(dataloader)\n'
+        '  File "/usr/lib/python3.10/multiprocessing/synchronize.py", line 57, in __init__\n'
+        "    sl = self._semlock = _multiprocessing.SemLock(\nOSError: [Errno 28] No space left on device\n"
+    )
+    found = run(head(config()) + training(400, set(), until=20) + fatal).diagnosis
+    assert (found.kind, found.resource, found.phase) == ("host_oom", "shm", "training_step")
+    disk = fatal.replace("synchronize.py", "queues.py").replace("_multiprocessing.SemLock(", "ctx.Lock()")
+    assert run(head(config()) + disk).diagnosis.kind == "not_memory"
+
+
+def test_a_card_that_cannot_be_opened_is_full(run: Analyse) -> None:
+    fatal = (
+        "Error running job: CUDA error: out of memory\nTraceback (most recent call last):\n"
+        '  File "/a/run.py", line 1, in main\n    job.run()\n'
+        '  File "/v/lib/python3.12/site-packages/torch/cuda/__init__.py", line 412, in _lazy_init\n'
+        "    torch._C._cuda_init()\ntorch.AcceleratorError: CUDA error: out of memory\n"
+    )
+    found = run(head(config()) + fatal).diagnosis
+    assert (found.kind, found.resource) == ("gpu_oom", "vram")
+    elsewhere = fatal.replace("_lazy_init", "synchronize").replace("_cuda_init()", "_cuda_synchronize()")
+    assert run(head(config()) + elsewhere).diagnosis.resource is None
+
+
+@pytest.mark.parametrize(
+    ("free", "root", "room"), [("21.90", "D:\\a", True), ("1.90", "D:\\a", False), ("21.90", "/a", True)]
+)
+def test_a_card_with_room_was_not_what_ran_out(run: Analyse, free: str, root: str, room: bool) -> None:
+    message = (
+        f"CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.99 GiB of which {free} GiB "
+        "is free. Of the allocated memory 512.10 MiB is allocated by PyTorch, and 3.50 MiB is reserved by PyTorch but "
+        "unallocated."
+    )
+    windows = "\\" in root
+    path = f"{root}\\jobs\\process\\BaseSDTrainProcess.py" if windows else f"{root}/jobs/process/BaseSDTrainProcess.py"
+    fatal = (
+        f"Error running job: {message}\nTraceback (most recent call last):\n"
+        f'  File "{path}", line 1, in run\n    self.sd.load_model()\ntorch.OutOfMemoryError: {message}\n'
+    )
+    analysis = run(head(config()) + fatal)
+    assert analysis.diagnosis.facts["memory.had_room"] is room
+    factors = {factor.id for factor in analysis.diagnosis.factors}
+    assert ("room_on_card" in factors) is room
+    assert ("add_host_memory" in [item.id for item in analysis.suggestions]) is (room and windows)
+    assert not (room and "use_larger_gpu" in [item.id for item in analysis.suggestions])

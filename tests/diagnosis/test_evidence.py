@@ -19,13 +19,13 @@ def stage(line: int, phase: str, name: str = "status", pattern: str | None = "a.
     return Stage(at(line), phase, name, LogText(phase), None, None, pattern)
 
 
-def proofs(of: Any, *, place: Any = None, end: Any = None, kind: str = "gpu_oom", phase: str = "training_step") -> Any:
-    return [(item.line, item.what) for item in collect(of, place, end, kind, phase)]
+def proofs(of: Any, *, place: Any = None, kind: str = "gpu_oom", phase: str = "training_step") -> Any:
+    return [(item.line, item.what) for item in collect(of, place, kind, phase)]
 
 
 def test_a_line_says_where_it_stands_and_which_entry_claims_it() -> None:
     fatal = event("oom", 900, pattern="torch.oom", text="out")
-    found = collect(attempt(event=fatal), fatal.place, fatal, "gpu_oom", "training_step")
+    found = collect(attempt(event=fatal), fatal.place, "gpu_oom", "training_step")
     assert len(found) == 1
     one = found[0]
     assert (one.line, one.what, one.text.reveal(), one.source) == (900, "oom", "out", "log")
@@ -36,17 +36,18 @@ def test_bytes_are_told_only_of_the_log_itself_and_where_they_are_known() -> Non
     elsewhere = msgspec.structs.replace(event("oom"), place=at(900, "logs/0_log.txt"))
     unknown = msgspec.structs.replace(event("oom"), place=msgspec.structs.replace(at(900), end=0))
     for one in (elsewhere, unknown):
-        found = collect(attempt(event=one), one.place, one, "gpu_oom", "training_step")[0]
+        found = collect(attempt(event=one), one.place, "gpu_oom", "training_step")[0]
         assert (found.start, found.end) == (None, None)
 
 
 def test_the_same_line_proves_once_and_of_another_file_again() -> None:
     fatal = event("oom", 900)
     other = msgspec.structs.replace(event("kill", 900), place=at(900, "other"))
-    assert proofs(attempt(event=fatal), end=other) == [(900, "oom"), (900, "kill")]
-    assert proofs(attempt(event=fatal), end=event("kill", 900)) == [(900, "oom")]
+    assert proofs(attempt(event=fatal, errors=(other,)), place=other.place) == [(900, "oom"), (900, "kill")]
+    assert proofs(attempt(event=fatal, errors=(event("kill", 900),)), place=at(900)) == [(900, "oom")]
     # in the order of files, and of lines in each
-    assert proofs(attempt(event=event("oom", 900)), end=event("kill", 100)) == [(100, "kill"), (900, "oom")]
+    early = event("kill", 100)
+    assert proofs(attempt(event=fatal, errors=(early,)), place=at(100)) == [(100, "kill"), (900, "oom")]
 
 
 def test_skips_at_the_start_and_at_the_end_stand_for_all() -> None:
@@ -54,8 +55,8 @@ def test_skips_at_the_start_and_at_the_end_stand_for_all() -> None:
     assert proofs(attempt(ooms=skips)) == [(line, "skip") for line in (100, 101, 102, 107, 108)]
     mixed = (oom(None, "quantize", caught=True, line=20), oom(4, line=30))
     assert proofs(attempt(ooms=mixed)) == [(20, "swallowed")]
-    shown = collect(attempt(ooms=(oom(5, caught=True, by_bar=True),)), None, None, "gpu_oom", "training_step")[0]
-    banner = collect(attempt(ooms=(oom(5, caught=True),)), None, None, "gpu_oom", "training_step")[0]
+    shown = collect(attempt(ooms=(oom(5, caught=True, by_bar=True),)), None, "gpu_oom", "training_step")[0]
+    banner = collect(attempt(ooms=(oom(5, caught=True),)), None, "gpu_oom", "training_step")[0]
     assert (shown.pattern, banner.pattern) == (None, "torch.oom")
 
 
@@ -68,7 +69,7 @@ def test_an_error_on_which_the_verdict_stands() -> None:
 
 def test_the_frame_of_an_error_but_not_of_an_abort() -> None:
     died = attempt(event=event("oom", 900), traceback=TRACEBACK, end_frame=FRAME)
-    found = collect(died, None, None, "gpu_oom", "training_step")
+    found = collect(died, None, "gpu_oom", "training_step")
     assert [(item.line, item.what, item.text.reveal()) for item in found] == [
         (900, "oom", "oom"),
         (920, "frame", "main: job.run()"),
@@ -91,13 +92,13 @@ def test_the_last_line_that_says_the_phase() -> None:
     assert proofs(attempt(stages=stages), place=at(800)) == []
     assert proofs(attempt(stages=stages), place=at(800), phase="saving") == [(800, "phase")]
     assert proofs(attempt(stages=stages)) == []
-    found = collect(attempt(stages=stages), at(700), None, "gpu_oom", "training_step")[0]
+    found = collect(attempt(stages=stages), at(700), "gpu_oom", "training_step")[0]
     assert (found.pattern, found.text.reveal()) == ("a.status", "training_step")
 
 
 def test_the_bar() -> None:
     bar: dict[str, Any] = {"main_bar_place": at(480), "main_bar_text": LogText("mugs: 12%")}
-    found = collect(attempt(**bar), None, None, "gpu_oom", "training_step")
+    found = collect(attempt(**bar), None, "gpu_oom", "training_step")
     assert [(item.line, item.what, item.text.reveal(), item.pattern) for item in found] == [
         (480, "bar", "mugs: 12%", None)
     ]
@@ -130,19 +131,17 @@ def test_each_line_has_its_own_words_and_entry() -> None:
         stages=stages,
         step_times=StepTimes(1.0, 9.0, 60, at(300), LogText("slow bar")),
     )
-    other = event("crash", 800, pattern="p.other", text="another")
-    found = collect(of, at(700), other, "vram_spill", "training_step")
+    found = collect(of, at(700), "vram_spill", "training_step")
     assert [(item.line, item.what, item.text.reveal(), item.pattern) for item in found] == [
         (4, "phase", "stage 4", "p.4"),
         (300, "slowdown", "slow bar", None),
         (500, "skip", "a skip", "p.skip"),
         (700, "oom", "an error", "p.error"),
-        (800, "crash", "another", "p.other"),
         (900, "kill", "the end", "p.end"),
     ]
 
 
 def test_the_first_byte_of_a_log_is_a_place() -> None:
     first = msgspec.structs.replace(event("oom"), place=Place(1, 0, "log", None, 1))
-    found = collect(attempt(event=first), first.place, first, "gpu_oom", "training_step")[0]
+    found = collect(attempt(event=first), first.place, "gpu_oom", "training_step")[0]
     assert (found.start, found.end) == (0, 1)

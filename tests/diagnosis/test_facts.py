@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from postmortem.diagnosis import facts
-from postmortem.knowledge.schema import Knowledge
-from postmortem.model import Bucket, JobConfig, Value
-from tests.diagnosis.build import bucket
+from postmortem.knowledge.schema import Family, Knowledge
+from postmortem.model import Bucket, JobConfig, Stage, Value
+from postmortem.text import LogText
+from tests.diagnosis.build import at, bucket
 
 A, B = "datasets[0].", "datasets[1]."
 
@@ -47,6 +49,10 @@ def job(values: dict[str, Any], buckets: tuple[Bucket, ...] = ()) -> dict[str, A
             {"reserved_unallocated": 600.0, "tried_to_allocate": 9.0, "gpu_total": 200.0, "pytorch_allocated": 200.0},
             {"allocated_share": 1.0, "spilled": False, "fragmented": True},
         ),
+        # far more was free than was asked for
+        ({"free": 2068.0, "tried_to_allocate": 20.0}, {"had_room": True}),
+        ({"free": 2067.0, "tried_to_allocate": 20.0}, {}),
+        ({"free": 9000.0}, {}),
         # what nobody accounts for: the card without what is free, held here or by others
         (
             {"gpu_total": 1000.0, "free": 100.0, "pytorch_allocated": 500.0, "reserved_unallocated": 50.0},
@@ -82,7 +88,7 @@ def job(values: dict[str, Any], buckets: tuple[Bucket, ...] = ()) -> dict[str, A
 )
 def test_shares_of_the_card(sizes: dict[str, float | None], expected: dict[str, Any]) -> None:
     found = {key.removeprefix("memory."): value for key, value in facts.memory_facts(sizes).items()}
-    assert found == pytest.approx({**sizes, **expected})
+    assert found == pytest.approx({"had_room": False, **sizes, **expected})
 
 
 @pytest.mark.parametrize(
@@ -113,11 +119,14 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
             {"max_resolution": 1024, "min_resolution": 512, "resolutions": 3, "shapes": 3},
         ),
         ({A + "resolution": [1024], A + "buckets": True, B + "resolution": 1024}, {"resolutions": 1, "shapes": None}),
+        ({A + "resolution": [512, 1024]}, {"resolutions": 2, "shapes": 2}),
+        ({}, {"resolutions": None, "shapes": None}),
         ({A + "resolution": [1024], A + "buckets": False}, {"shapes": 1}),
         (
             {A + "resolution": [1024], A + "buckets": False, B + "resolution": 1024, B + "buckets": True},
             {"shapes": None},
         ),
+        ({A + "resolution": [1, 2]}, {"max_resolution": 2, "min_resolution": 1}),
         ({A + "resolution": [True, 0, "x"]}, {"max_resolution": None, "min_resolution": None, "resolutions": None}),
         # frames
         ({A + "num_frames": 1, B + "num_frames": 41}, {"num_frames": 41, "video": True}),
@@ -136,6 +145,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
             },
             {"controls": 3, "controls_each": 3},
         ),
+        ({}, {"controls": 0, "controls_each": 0}),
         ({A + "control_path_10": "x", A + "xcontrol_path": "x"}, {"controls": 0, "controls_each": 0}),
         # what all must have, and what one is enough for
         (
@@ -150,8 +160,14 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ({A + "cache_latents": True, B + "cache_latents": False}, {"latents_cached": False}),
         ({}, {"latents_on_disk": False, "latents_cached": False, "auto_frames": False, "regularisation": False}),
         ({A + "auto_frame_count": False, B + "auto_frame_count": True}, {"auto_frames": True}),
+        ({A + "auto_frame_count": False}, {"auto_frames": False}),
         ({A + "is_reg": False, B + "is_reg": True}, {"regularisation": True}),
+        ({A + "is_reg": False}, {"regularisation": False}),
         ({A + "num_workers": 2, B + "num_workers": 8, A + "prefetch_factor": 3}, {"workers": 8, "prefetch": 3}),
+        # what another dataset leaves out, and what it leaves empty
+        ({A + "folder_path": "a", B + "num_workers": 3, "datasets[2].num_workers": 4}, {"workers": 4}),
+        ({A + "num_workers": 3, B + "folder_path": "b", "datasets[2].num_workers": 4}, {"workers": 4}),
+        ({A + "num_workers": 3, B + "num_workers": None, "datasets[2].num_workers": 4}, {"workers": 4}),
         ({A + "num_workers": "8"}, {"workers": None, "prefetch": None}),
         # preservation, text encoders
         ({"train.diff_output_preservation": True}, {"preservation": True}),
@@ -162,6 +178,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ({"train.unload_text_encoder": True}, {"te_cached": False, "te_resident": False}),
         # network, optimiser, types
         ({"network.linear": 32}, {"rank": 32, "full_fine_tune": False}),
+        ({"network.linear": "32"}, {"rank": None}),
         ({"network.type": "lora"}, {"rank": None, "full_fine_tune": False}),
         ({}, {"rank": None, "full_fine_tune": True}),
         ({"train.optimizer": "adamw8bit"}, {"optimizer_8bit": True}),
@@ -171,6 +188,7 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
         ({"train.optimizer": 8}, {"optimizer_8bit": False}),
         ({"model.quantize": True, "model.qtype": "uint3|some/adapter8"}, {"quantized": True, "quant_bits": 3}),
         ({"model.quantize": False, "model.qtype": "qfloat8"}, {"quantized": False, "quant_bits": None}),
+        ({"model.quantize": True, "model.qtype": "none|some/adapter8"}, {"quantized": True, "quant_bits": None}),
         ({"model.quantize": True}, {"quantized": True, "quant_bits": None}),
         ({"model.quantize_te": True, "model.layer_offloading": True}, {"te_quantized": True, "offload": True}),
         ({}, {"quantized": False, "te_quantized": False, "offload": False}),
@@ -191,6 +209,21 @@ def test_bytes_a_pixel_of_the_request(sizes: Any, known: dict[str, Any], expecte
             },
             {"preview_side": 1024, "preview_pixels": 1024 * 768, "sample_frames": 41, "samples": True},
         ),
+        (
+            {
+                "sample.width": 512,
+                "sample.height": 512,
+                "sample.num_frames": 1200,
+                "sample.samples": [1],
+                "sample.samples[0].width": 640,
+                "sample.samples[0].height": 768,
+                "sample.samples[0].num_frames": 9,
+            },
+            {"preview_side": 768, "preview_pixels": 640 * 768, "sample_frames": 1200},
+        ),
+        ({"sample.width": 1, "sample.height": 5}, {"preview_pixels": 5}),
+        ({"sample.width": 0, "sample.height": 5}, {"preview_pixels": None}),
+        ({"sample.width": 5, "sample.height": 0}, {"preview_pixels": None}),
         ({"sample.prompts": ["a mug"], "train.disable_sampling": True}, {"samples": False}),
         (
             {"sample.prompts": ["a mug"]},
@@ -211,6 +244,18 @@ def test_shapes_that_were_printed_count() -> None:
     table = (bucket("512x512", 3), bucket("512x768x41", 3, block=2), bucket("512x512", 9, block=2))
     found = job({A + "resolution": [1024]}, table)
     assert (found["shapes"], found["num_frames"], found["video"]) == (2, 41, True)
+    # a table for each resolution: the batch of each is known, else of none
+    both = {A + "resolution": [512, 1024], A + "batch_size": 4}
+    assert job(both, table)["block_batches"] == (4, 4)
+    assert job(both, table[:1])["block_batches"] is None
+    assert job({A + "resolution": [1024]})["block_batches"] is None
+
+
+def test_a_network_that_only_the_defaults_name_is_none() -> None:
+    """A job without a network trains the whole model, whatever a network's rank would be."""
+    for source, whole in (("default", True), ("log", False)):
+        given = JobConfig({"network.linear": Value(4, source), "train.lr": Value(1e-4, "log")}, ("log",))
+        assert facts.job_facts(given, (), None)["job.full_fine_tune"] is whole
 
 
 def test_without_a_config_only_the_tables_speak(knowledge: Knowledge) -> None:
@@ -224,6 +269,7 @@ def test_without_a_config_only_the_tables_speak(knowledge: Knowledge) -> None:
     found = facts.job_facts(nothing, (bucket("512x512x41", 3), bucket("512x768", 2)), None)
     assert (found["job.shapes"], found["job.video"], found["job.num_frames"]) == (2, True, 41)
     assert facts.job_facts(nothing, (bucket("512x512", 3),), None)["job.video"] is None
+    assert facts.job_facts(nothing, (bucket("512x512x2", 3),), None)["job.video"] is True
     wan = next(family for family in knowledge.families if family.media == "video")
     assert facts.job_facts(nothing, (), wan)["job.video"] is True
     assert facts.job_facts(settings({}), (), wan)["job.video"] is True
@@ -249,6 +295,55 @@ def test_a_table_for_each_resolution_of_each_dataset(
     values: Any, blocks: int, expected: tuple[int, ...] | None
 ) -> None:
     assert facts.block_batches(settings(values), blocks) == expected
+
+
+FAMILIES = (
+    Family("one", "One", ("one", "one_b"), "s", flags=("is_one",), marker="Loading One"),
+    Family(
+        "two", "Two", ("two",), "s", flags=("is_two", "is_too"), marker="Loading (?:Two|Too)", media="video", edit=True
+    ),
+    Family("three", "Three", ("three",), "s", risk="a_risk", offloads=True, quantizes=False, te_first=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "printed", "family", "arch"),
+    [
+        ({"model.arch": "one_b"}, [], "one", "one_b"),
+        # a name that nobody knows: the model is that one, whatever else is said
+        ({"model.arch": "four", "model.is_one": True}, [("load_model", "Loading One")], None, "four"),
+        ({"model.arch": ""}, [], None, None),
+        ({"model.arch": ["one"], "model.is_too": True}, [], "two", "two"),
+        ({"model.is_two": "yes"}, [], None, None),
+        ({"model.is_one": False, "model.is_two": True}, [("load_model", "Loading One")], "two", "two"),
+        ({}, [("load_model", "Loading One model")], "one", None),
+        ({}, [("status", "x"), ("status", "- Loading Too")], "two", None),
+        ({}, [("bar_main", "Loading One")], None, None),
+        ({}, [], None, None),
+    ],
+)
+def test_which_model_it_is(
+    values: dict[str, Any], printed: list[tuple[str, str]], family: str | None, arch: str | None, knowledge: Knowledge
+) -> None:
+    stages = [Stage(at(n + 1), "model_load", event, LogText(text)) for n, (event, text) in enumerate(printed)]
+    known = msgspec.structs.replace(knowledge, families=FAMILIES)
+    found, name = facts.family_of(settings(values), stages, known)
+    assert (found.id if found else None, name) == (family, arch)
+
+
+def test_what_conditions_are_told_of_the_model() -> None:
+    def told(family: Family | None, arch: str | None = None) -> dict[str, Any]:
+        found = facts.family_facts(family, arch)
+        return {key: found[f"run.{key}"] for key in ("family", "arch", *plain)}
+
+    plain = {"risk": None, "media": "image", "edit": False, "offloads": False, "quantizes": True, "te_first": False}
+    assert told(FAMILIES[0], "one_b") == {"family": "one", "arch": "one_b", **plain}
+    assert told(FAMILIES[1]) == {"family": "two", "arch": None, **plain, "media": "video", "edit": True}
+    special = {"risk": "a_risk", "offloads": True, "quantizes": False, "te_first": True}
+    assert told(FAMILIES[2]) == {"family": "three", "arch": None, **plain, **special}
+    # of a model that nobody knows only what most are like
+    nothing = {"family": None, "risk": None, "media": None, "edit": None, "offloads": None}
+    assert told(None, "four") == {**nothing, "arch": "four", "quantizes": True, "te_first": False}
 
 
 def test_only_a_whole_setting_is_a_fact() -> None:

@@ -86,3 +86,24 @@ def test_a_slow_stretch_that_passed_has_a_cost(run: Analyse) -> None:
 
 def test_a_mild_slowdown_says_nothing(run: Analyse) -> None:
     assert slow(run, WINDOWS, 1.8).attempt.step_times is None
+
+
+def retried(run: Analyse, folder: str, factor: float, *, after: int = 30, **changes: object) -> Analysis:
+    """A run at 4 s a step, stopped by the user, and its retry, slower by `factor` from its first step on."""
+    first = head(config(datasets__folder_path=folder)) + steps(lambda step: 4, 60) + "\n====\nJob stopped\n====\n"
+    return run(first + head(config(datasets__folder_path=folder, **changes)) + steps(lambda step: 4 * factor, after))
+
+
+def test_a_retry_that_is_slow_from_its_first_step(run: Analyse) -> None:
+    found = retried(run, WINDOWS, 12, train__steps=4000)
+    assert (found.diagnosis.kind, found.diagnosis.step) == ("vram_spill", 0)
+    assert found.attempt.step_times is not None
+    assert found.attempt.step_times.factor == pytest.approx(12, rel=0.1)
+
+
+def test_a_retry_whose_pace_proves_nothing(run: Analyse) -> None:
+    # other settings, a pace that is no collapse, too few steps, a driver that does not spill
+    assert retried(run, WINDOWS, 12, train__batch_size=8).diagnosis.kind == "unknown"
+    assert retried(run, WINDOWS, 3).diagnosis.kind == "unknown"
+    assert retried(run, WINDOWS, 12, after=6).diagnosis.kind == "unknown"
+    assert retried(run, LINUX, 12).diagnosis.kind == "unknown"

@@ -12,18 +12,8 @@ import pytest
 
 from postmortem.drift import Drift, compare, read
 from postmortem.drift.render import as_json, as_text
-from postmortem.knowledge.schema import (
-    Earlier,
-    Examples,
-    Exclusion,
-    Facts,
-    Family,
-    Knowledge,
-    Pattern,
-    Seen,
-    Setting,
-    Watched,
-)
+from postmortem.knowledge.log_schema import Examples, Facts, Pattern, Seen
+from postmortem.knowledge.schema import Earlier, Exclusion, Family, Knowledge, Setting, Watched
 from tests.drift.checkout import write
 
 DAY = datetime.date(2025, 6, 15)

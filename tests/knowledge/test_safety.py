@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-from postmortem.cli.main import run
 from postmortem.knowledge import safety
-from postmortem.knowledge.load import KnowledgeError, home, load
 from postmortem.knowledge.safety import LONGEST, MOST_STEPS, Unjudged, cost, group
 from postmortem.knowledge.schema import Knowledge
 
@@ -105,67 +102,6 @@ def test_groups() -> None:
     assert group(r"(?P<n>\d{1,9})/(?P<m>\d+)?", "m", digits) == safety.Group(False, True, LONGEST)
     assert group(r"(?:(?P<n>\w)|x)", "n", digits) == safety.Group(False, False, 1)
     assert group("x", "n", digits) is None
-
-
-PACK = """patterns:
-- id: my.entry
-  role: {role}
-  anchors: ['no room']
-  anywhere: {anywhere}
-  regex: '{regex}'
-  sets: {sets}
-  source: mine
-  examples: {{match: ['no room']}}
-"""
-
-
-def pack(
-    tmp_path: Path, regex: str, *, role: str = "oom", anywhere: str = "false", sets: str = "{kind: gpu_oom}"
-) -> Path:
-    (tmp_path / "mine.yaml").write_text(PACK.format(role=role, regex=regex, anywhere=anywhere, sets=sets), "utf-8")
-    return tmp_path
-
-
-@pytest.mark.parametrize("regex", ["no room (.+)+!", "no room .*x.*y", r"no room \p{L}+"])
-def test_a_pack_with_an_expression_that_is_not_linear_is_refused(
-    tmp_path: Path, regex: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pack(tmp_path, regex)
-    with pytest.raises(KnowledgeError, match=r"mine\.yaml:2: my\.entry: regex can"):
-        load(tmp_path, cache=False)
-    assert run(["analyze", "nothing.log", "--patterns", str(tmp_path)]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.count("\n") == 1
-    assert "my.entry" in shown.err
-
-
-def test_a_pack_that_is_linear_or_repeats_what_is_built_in_is_taken(tmp_path: Path) -> None:
-    assert any(entry.id == "my.entry" for entry in load(pack(tmp_path, "no room [^x]*x!"), cache=False).patterns)
-    load(home(), cache=False)
-
-
-@pytest.mark.parametrize(
-    ("regex", "sets"),
-    [
-        ("no room", "{event: frame}"),
-        (r"(?P<path>x)(?P<line>\w)(?P<function>y)", "{event: frame}"),
-        (r"(?P<path>x)(?P<line>\d)?(?P<function>y)", "{event: frame}"),
-        (r"(?P<path>x)(?P<line>\d+)(?P<function>y)", "{event: frame}"),
-        ("no room", "{event: code_boxed}"),
-        (r"(?P<n>\d)/(?P<total>\d)(?P<elapsed>\d)(?P<postfix>x)", "{event: bar_syntax}"),
-        (r"(?P<n>\w)/(?P<total>\d)(?P<elapsed>\d)(?P<postfix>x)(?P<remaining>x)(?P<rate>x)", "{event: bar_syntax}"),
-    ],
-)
-def test_what_the_scan_reads_out_of_a_match_must_be_in_it(tmp_path: Path, regex: str, sets: str) -> None:
-    with pytest.raises(KnowledgeError, match="group"):
-        load(pack(tmp_path, regex, role="bar", sets=sets), cache=False)
-
-
-def test_flags_in_the_middle_are_refused(tmp_path: Path) -> None:
-    """Expressions become parts of others, where flags for all of it cannot stand."""
-    with pytest.raises(KnowledgeError, match="regex is not an expression"):
-        load(pack(tmp_path, "(?i)no room", role="prefix"), cache=False)
 
 
 BEYOND = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.intake import open_path
-from postmortem.jobconfig.effective import place, settings_of
+from postmortem.jobconfig.values import place, settings_of
 from postmortem.knowledge.schema import Knowledge
 from postmortem.model import ConfigChange
 from postmortem.patch import Refused, apply, from_dump, load, processes

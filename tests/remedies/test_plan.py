@@ -308,3 +308,30 @@ def test_frames_are_lowered_only_where_they_failed(fixture: str, half: str, lexi
     analysis = analyse("-", logs, opened.configs, lexicon)
     found = next(item for item in analysis.suggestions if item.id == "reduce_num_frames")
     assert [change.path for change in found.changes] == [f"{half}.num_frames"]
+
+
+LOADING = (
+    "Error running job: CUDA out of memory. Tried to allocate 2.00 GiB.\nTraceback (most recent call last):\n"
+    '  File "/a/jobs/process/BaseSDTrainProcess.py", line 1, in run\n    self.sd.load_model()\n'
+    '  File "/a/x.py", line 2, in load_model\n    transformer.to(self.device_torch, dtype=dtype)\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("arch", "reads"),
+    [("flux", True), ("qwen_image", True), ("chroma", False), ("flux_kontext", False), ("sdxl", False)],
+)
+def test_low_vram_is_offered_where_the_family_reads_it(run: Analyse, arch: str, reads: bool) -> None:
+    analysis = run(head(config(model__arch=arch, model__low_vram=False)) + "Loading transformer\n" + LOADING)
+    assert analysis.diagnosis.class_ == "startup"
+    assert ("enable_low_vram" in [item.id for item in analysis.suggestions]) is reads
+
+
+def test_ema_that_fails_while_it_is_set_up_goes_first(run: Analyse) -> None:
+    job = config(train__ema_config={"use_ema": True}, model__low_vram=False, train__optimizer="adamw")
+    lines = LOADING.replace("self.sd.load_model()", "self.setup_ema()").replace("in load_model", "in setup_ema")
+    lines = lines.replace("transformer.to(self.device_torch, dtype=dtype)", "self.ema = ExponentialMovingAverage(")
+    analysis = run(head(job) + lines)
+    assert analysis.diagnosis.phase == "setup"
+    assert analysis.suggestions[0].id == "disable_ema"

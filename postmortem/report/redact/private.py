@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from postmortem.knowledge.schema import Knowledge, PrivateSetting
+from postmortem.knowledge.log_schema import PrivateSetting
+from postmortem.knowledge.schema import Knowledge
 from postmortem.pipeline import Analysis
 from postmortem.report.redact.labels import Hidden
 from postmortem.report.redact.shapes import KeptLists, compiled

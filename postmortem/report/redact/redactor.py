@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from postmortem.knowledge.schema import Knowledge, PrivateSetting
+from postmortem.knowledge.log_schema import PrivateSetting
+from postmortem.knowledge.schema import Knowledge
 from postmortem.report.document import RedactedPart
 from postmortem.report.excerpt import Excerpt
 from postmortem.report.redact.labels import LABEL, Hidden, Labels

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from postmortem.knowledge.schema import Knowledge, Redaction
+from postmortem.knowledge.log_schema import Redaction
+from postmortem.knowledge.schema import Knowledge
 from postmortem.report.redact.labels import Hidden
 
 Span = tuple[int, int, int, Hidden]
@@ -17,7 +18,7 @@ def compiled(source: str) -> Any:
     """`source`, by the standard engine if it can, else by `regex`."""
     try:
         return re.compile(source)
-    except re.error:
+    except (re.error, DeprecationWarning):  # as knowledge.expressions has it
         import regex
 
         return regex.compile(source)

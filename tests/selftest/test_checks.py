@@ -1,0 +1,58 @@
+"""The knowledge base holds as shipped, and what does not hold is found."""
+
+from __future__ import annotations
+
+import msgspec
+
+from postmortem.knowledge.log_schema import Examples, Seen
+from postmortem.knowledge.schema import Knowledge
+from postmortem.selftest import problems
+
+
+def test_the_shipped_knowledge_holds(knowledge: Knowledge) -> None:
+    assert problems(knowledge) == []
+
+
+def broken(knowledge: Knowledge, **changes: object) -> list[str]:
+    """The problems of a knowledge base whose `torch.cuda_oom` entry is changed."""
+    patterns = tuple(
+        msgspec.structs.replace(item, **changes) if item.id == "torch.cuda_oom" else item for item in knowledge.patterns
+    )
+    return problems(msgspec.structs.replace(knowledge, patterns=patterns))
+
+
+def test_an_example_that_stops_matching_is_found(knowledge: Knowledge) -> None:
+    assert any("no longer claims" in problem for problem in broken(knowledge, regex="nothing like it"))
+
+
+def test_missing_examples_and_sources_are_found(knowledge: Knowledge) -> None:
+    assert any("no example" in problem for problem in broken(knowledge, examples=Examples(match=())))
+    assert any("no source" in problem for problem in broken(knowledge, source=" "))
+
+
+def test_a_wording_of_the_toolkit_says_when_it_was_seen(knowledge: Knowledge) -> None:
+    toolkit = next(item for item in knowledge.patterns if item.id == "toolkit.oom_skip")
+    assert toolkit.seen is not None
+
+    def with_seen(seen: Seen | None) -> list[str]:
+        changed = msgspec.structs.replace(toolkit, seen=seen)
+        patterns = tuple(changed if item is toolkit else item for item in knowledge.patterns)
+        return problems(msgspec.structs.replace(knowledge, patterns=patterns))
+
+    assert with_seen(None) == ["toolkit.oom_skip: is AI Toolkit's and has no `seen`"]
+    backwards = Seen(toolkit.seen.since, toolkit.seen.since.replace(year=2020))
+    assert with_seen(backwards) == ["toolkit.oom_skip: seen until before it was seen from"]
+
+
+def test_two_entries_that_claim_one_line_are_found(knowledge: Knowledge) -> None:
+    twin = next(item for item in knowledge.patterns if item.id == "torch.cuda_oom")
+    copy = msgspec.structs.replace(twin, id="torch.twin")
+    found = problems(msgspec.structs.replace(knowledge, patterns=(*knowledge.patterns, copy)))
+    assert any("claim(s) the same line" in problem for problem in found)
+
+
+def test_a_missing_text_is_found(knowledge: Knowledge) -> None:
+    texts = {lang: dict(entries) for lang, entries in knowledge.texts.items()}
+    del texts["ko"]["signature.torch.cuda_oom"]
+    found = problems(msgspec.structs.replace(knowledge, texts=texts))
+    assert found == ["text/ko: signature.torch.cuda_oom is missing"]
