@@ -110,7 +110,8 @@ def place(
             return found(shown, extra=rest, confirmed=True, buffered=True)
         if _lumped(items, name):
             return found([None] * len(banners), confirmed=False, buffered=True)
-    placed, stalled = _by_position(items, name, offset)
+    whole = spans[0].first_n <= start_step
+    placed, stalled = _by_position(items, name, offset, start_step if whole else None)
     if died and stalled is not None:
         death = stalled
     return found(placed, confirmed=False, buffered=_lumped(items, name))
@@ -272,8 +273,13 @@ def _lumped(items: Sequence[Item], name: str | None) -> bool:
     return False
 
 
-def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[tuple[int | None, ...], int | None]:
-    """Steps by the bar that stands before each banner; also the bar's count if a final lump has no bar in it."""
+def _by_position(
+    items: Sequence[Item], name: str | None, offset: int, start: int | None
+) -> tuple[tuple[int | None, ...], int | None]:
+    """Steps by the bar that stands before each banner; also the bar's count if a final lump has no bar in it.
+
+    `start` is the step at which the bar begins, None where its beginning is missing.
+    """
     steps: list[int | None] = []
     count: int | None = None
     lump: list[int] = []
@@ -297,7 +303,12 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
             steps.append(base)
         elif isinstance(item, Event) and item.role == "abort" and not aborted:
             aborted = True
-            if len(lump) > 1 and count is not None:
+            first = steps[lump[0]] if lump else None
+            if start is not None and first is not None and first <= start + 1:
+                # held back, they would stand behind a bar that has passed them all: it cannot be that early
+                steps[lump[0] :] = [first + at for at in range(len(lump))]
+                stalled = count if len(lump) > 1 else None
+            elif len(lump) > 1 and count is not None:
                 for index in lump[1:]:
                     steps[index] = None
                 stalled = count
