@@ -286,9 +286,12 @@ def _by_position(
     counter: int | None = None
     stalled: int | None = None
     aborted = False
+    blank = False
+    """Whether the bar has shown no step that ended well."""
     for item in items:
         if isinstance(item, BarSpan) and is_main(item, name):
             count = item.last_n + offset
+            blank = not item.postfix.reveal()
             lump = []
         elif isinstance(item, Event) and item.role == "skip":
             base = count
@@ -304,6 +307,8 @@ def _by_position(
         elif isinstance(item, Event) and item.role == "abort" and not aborted:
             aborted = True
             first = steps[lump[0]] if lump else None
+            if start is not None and first is not None and blank and len(steps) == len(lump) == MAX_ROW:
+                first = start  # no step ever ended well, wherever the bar stands by now
             if start is not None and first is not None and first <= start + 1:
                 # held back, they would stand behind a bar that has passed them all: it cannot be that early
                 steps[lump[0] :] = [first + at for at in range(len(lump))]

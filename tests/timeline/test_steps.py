@@ -211,9 +211,9 @@ def lines_of(log: str) -> str:
     return log.replace("\r", "\n")
 
 
-@pytest.mark.parametrize("thinned", [False, True])
-def test_a_first_streak_of_a_bar_on_lines_of_its_own(run: Analyse, thinned: bool) -> None:
-    log = lines_of(head(config()) + training(400, {0, 1, 2, 3}))
+@pytest.mark.parametrize(("thinned", "buffered"), [(False, False), (True, False), (False, True)])
+def test_a_first_streak_of_a_bar_on_lines_of_its_own(run: Analyse, thinned: bool, buffered: bool) -> None:
+    log = lines_of(head(config()) + training(400, {0, 1, 2, 3}, buffered=buffered))
     if thinned:  # only the first draw was kept
         log = "\n".join(line for line in log.split("\n") if "/400 [" not in line or " 0/400 [" in line)
     found = run(log)
