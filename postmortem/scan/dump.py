@@ -27,6 +27,8 @@ MAX_PATH = 400
 MAX_KNOWN, MAX_SHORT = 4096, 200
 """Lines of configs that are kept bare, and bytes of one: the runs of a fleet say mostly the same."""
 _INSIDE = re.compile(r"\s+(?:[\"\[\]{}]|-?\d|true|false|null)|\}\s*$")
+_FLAT = re.compile(r'(?:"(?:[^"\\]|\\.){0,4000}"(?:\s*:.*)?|[\[{]|[\]}]|-?\d[\d.eE+-]{0,40}|true|false|null),?\s*$')
+"""A row of a config that was pasted without its indentation."""
 _KEY = re.compile(r'(\s*)"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*(.*)$')
 
 
@@ -57,6 +59,8 @@ class DumpReader:
         self._source = source
         self._rows: list[tuple[str, int]] = []
         self._chars = 0
+        self._flat = False
+        self._depth = 1
         self._place: Place | None = None
         self.endless = 0
         """Objects since the job's start that were longer than is read."""
@@ -81,6 +85,7 @@ class DumpReader:
                 self._place = place
                 self._rows = [("{", place.line)]
                 self._chars = 0
+                self._flat, self._depth = False, 1
                 return True
             return False
         text = self._peel(raw).rstrip()
@@ -90,11 +95,15 @@ class DumpReader:
         if len(self._rows) == 1 and not _KEY.match(shown):
             self._drop()
             return self.offer(raw, place, opens=opens)
+        if len(self._rows) == 1:
+            self._flat = not shown[0].isspace()
         return self._row(text, shown, place.line)
 
     def read(self, region: Region, at: int, line_of: Callable[[int], int], quiet: int = 0) -> int:
         """Take the lines of the open dump from byte `at` of `region` on, as if each were offered; the byte at which the
         first starts that is not plainly one of its. Of the lines before byte `quiet` others are passed over."""
+        if self._flat:
+            return at  # few are: line by line
         raw, size = region.raw, len(region.raw)
         line = line_of(at)
         if len(self._rows) == 1 and self._latest is not None and raw.startswith(self._latest.raw, at):
@@ -110,7 +119,7 @@ class DumpReader:
             whole = raw[at:stop]
             row = self._known.get(whole) or self._look(whole)
             if row.shown:
-                if len(self._rows) == 1 and not _KEY.match(row.shown):
+                if len(self._rows) == 1 and (not _KEY.match(row.shown) or not row.shown[0].isspace()):
                     break
                 if row.inside:
                     self._take(row.text, row.shown, line)
@@ -144,7 +153,7 @@ class DumpReader:
         return row
 
     def _row(self, text: str, shown: str, line: int) -> bool:
-        if not _INSIDE.match(shown):
+        if not (_FLAT if self._flat else _INSIDE).match(shown):
             return False
         self._take(text, shown, line)
         return True
@@ -152,7 +161,9 @@ class DumpReader:
     def _take(self, text: str, shown: str, line: int) -> None:
         self._rows.append((text, line))
         self._chars += len(text)
-        if shown == "}":
+        if self._flat:
+            self._depth += shown.rstrip().endswith(("{", "[")) - shown.startswith(("}", "]"))
+        if self._depth == 0 if self._flat else shown == "}":
             self._close()
         elif len(self._rows) > MAX_LINES or self._chars > MAX_CHARS:
             self.endless += 1

@@ -94,7 +94,8 @@ def place(
             return found(shown, extra=rest, confirmed=True, buffered=True)
         if _lumped(items, name):
             return found([None] * len(banners), confirmed=False, buffered=True)
-    placed, stalled = _by_position(items, name, offset)
+    whole = spans[0].first_n <= start_step
+    placed, stalled = _by_position(items, name, offset, start_step if whole else None)
     if died and stalled is not None:
         death = stalled
     return found(placed, confirmed=False, buffered=_lumped(items, name))
@@ -247,17 +248,25 @@ def _held_back(lump: Sequence[tuple[int, int | None]]) -> bool:
     return sum(counter == 1 for _, counter in lump) > 1
 
 
-def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[tuple[int | None, ...], int | None]:
-    """Steps by the bar that stands before each banner; also the bar's count if a final lump has no bar in it."""
+def _by_position(
+    items: Sequence[Item], name: str | None, offset: int, start: int | None
+) -> tuple[tuple[int | None, ...], int | None]:
+    """Steps by the bar that stands before each banner; also the bar's count if a final lump has no bar in it.
+
+    `start` is the step at which the bar begins, None where its beginning is missing.
+    """
     steps: list[int | None] = []
     count: int | None = None
     lump: list[int] = []
     counter: int | None = None
     stalled: int | None = None
     aborted = False
+    blank = False
+    """Whether the bar has shown no step that ended well."""
     for item in items:
         if training_bar.is_span(item, name):
             count = item.last_n + offset
+            blank = not item.postfix.reveal()
             lump = []
         elif isinstance(item, Event) and item.role == "skip":
             base = count
@@ -272,7 +281,14 @@ def _by_position(items: Sequence[Item], name: str | None, offset: int) -> tuple[
             steps.append(base)
         elif isinstance(item, Event) and item.role == "abort" and not aborted:
             aborted = True
-            if len(lump) > 1 and count is not None:
+            first = steps[lump[0]] if lump else None
+            if start is not None and first is not None and blank and len(steps) == len(lump) == MAX_ROW:
+                first = start  # no step ever ended well, wherever the bar stands by now
+            if start is not None and first is not None and first <= start + 1:
+                # held back, they would stand behind a bar that has passed them all: it cannot be that early
+                steps[lump[0] :] = [first + at for at in range(len(lump))]
+                stalled = count if len(lump) > 1 else None
+            elif len(lump) > 1 and count is not None:
                 for index in lump[1:]:
                     steps[index] = None
                 stalled = count

@@ -77,7 +77,7 @@ QUOTED = """"job": "extension"
           "num_workers": 4
       "train":
             "batch_size": "4"
-            "gradient_checkpointing": "false"
+            "gradient_checkpointing": false
             "optimizer": 'adamw'
             "ema_config": {use_ema: true}
       "model":

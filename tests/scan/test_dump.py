@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postmortem.knowledge.load import load
-from postmortem.model import ConfigDump, Place
+from postmortem.model import ConfigDump, Event, Place
 from postmortem.scan import Lexicon, scan
 from postmortem.scan.dump import MAX_ENDLESS, MAX_LINES, DumpReader
 from postmortem.scan.segments import Region
@@ -158,3 +158,16 @@ def test_behind_objects_without_end_nothing_is_a_config_until_a_job_starts(lexic
     endless = "{\n" + '    "key": 1,\n' * (MAX_LINES + 1)
     found = dumps(endless * (MAX_ENDLESS + 2) + head(config()), lexicon)
     assert [dump.value is None for dump in found] == [*[True] * MAX_ENDLESS, False]
+
+
+def test_a_config_that_lost_its_indentation(lexicon: Lexicon) -> None:
+    value = {"type": "sd_trainer", "datasets": [{"folder_path": "/a", "resolution": [512, 768]}], "train": {"steps": 9}}
+    rows = [row.strip() for row in json.dumps(value, indent=4).splitlines()]
+    log = "\n".join(["Running 1 job", *rows, "", "# Running job: mugs", "Running  1 process"]) + "\n"
+    for size in (len(log), 7):
+        chunks = [log.encode()[at : at + size] for at in range(0, len(log), size)]
+        items = scan(chunks, lexicon).items
+        dump = next(item for item in items if isinstance(item, ConfigDump))
+        assert dump.value == value
+        assert dump.lines["datasets[0].resolution"] == 7
+        assert [item.event for item in items if isinstance(item, Event)][-2:] == ["job_banner", "process_count"]

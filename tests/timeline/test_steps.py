@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -203,3 +204,17 @@ def test_a_save_tells_how_a_bar_counts_whose_start_is_missing(run: Analyse, firs
     analysis = run(log[cut:moves_on] + save + log[moves_on:] + end)
     assert [oom.step for oom in analysis.attempt.ooms] == list(range(first, first + 4))
     assert analysis.diagnosis.step == first + 3
+
+
+def lines_of(log: str) -> str:
+    """A log whose bar's draws stand on lines of their own, as a page or a console shows it."""
+    return log.replace("\r", "\n")
+
+
+@pytest.mark.parametrize(("thinned", "buffered"), [(False, False), (True, False), (False, True)])
+def test_a_first_streak_of_a_bar_on_lines_of_its_own(run: Analyse, thinned: bool, buffered: bool) -> None:
+    log = lines_of(head(config()) + training(400, {0, 1, 2, 3}, buffered=buffered))
+    if thinned:  # only the first draw was kept
+        log = "\n".join(line for line in log.split("\n") if "/400 [" not in line or " 0/400 [" in line)
+    found = run(log)
+    assert [oom.step for oom in found.attempt.ooms] == [0, 1, 2, 3]
