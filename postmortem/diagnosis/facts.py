@@ -140,7 +140,7 @@ def block_batches(config: JobConfig, blocks: int) -> tuple[int, ...] | None:
     for index in config.indexes("datasets"):
         sides = config.values.get(f"datasets[{index}].resolution")
         if sides is None:
-            break
+            return None
         own = config.get(f"datasets[{index}].batch_size")
         size = own if is_whole(own) and own > 0 else usual if is_whole(usual) else 1
         sizes.extend([size] * (len(_ints(sides.value)) or 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +45,9 @@ class Past(History):
 CODE: dict[tuple[str, int, str], list[Range]] = {
     ("run.py", 7, "x()"): [(1, 4), (6, 8)],
     ("run.py", 9, "y()"): [(3, 7)],
+    # an empty line says nothing, nor does one without a number
+    ("run.py", 9, ""): [(3, 7)],
+    ("run.py", 0, "y()"): [(3, 7)],
     ("job.py", 7, "x()"): [(5, 6)],
 }
 TEXTS: dict[str, list[Range]] = {
@@ -283,11 +287,31 @@ def test_a_release_of_torch(knowledge: Knowledge) -> None:
 
     assert torch(of("2.1", "2.10")) == (Dated("2.1", "2.10", (Clue(5, "e"),), span=(2001, 2010)), ())
     assert torch(of("2.9", None)) == (Dated("2.9", None, (Clue(5, "e"),), span=(2009, NEWEST)), ())
+    assert torch(of(None, "2.0")) == (Dated(None, "2.0", (Clue(5, "e"),), span=(0, 2000)), ())
     assert torch(of(None, "2.2")) == (Dated(None, "2.2", (Clue(5, "e"),), span=(0, 2002)), ())
     both = torch(of("2.1", "2.10"), of("2.5", None, "f", 7))
     assert both == (Dated("2.5", "2.10", (Clue(5, "e"), Clue(7, "f")), span=(2005, 2010)), ())
     apart = torch(of("2.1", "2.5"), of("2.5", None, "f", 7))
     assert apart == (None, (Notice("dating_contradiction", 7, {"program": "torch"}),))
+
+
+def test_a_habit_of_the_bar_can_tell_of_torch_too(knowledge: Knowledge) -> None:
+    given = entry("t", "torch", observed="bar_completed", from_="2.9", from_commit=None, until_commit=None)
+    proven: dict[str, Any] = {"bar_proves_count": True, "bar_counts_completed": True, "main_bar_place": at(30)}
+    found = dated(knowledge, entries=(given,), **proven)[1]
+    assert found is not None and found.clues == (Clue(30, "t"),)
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the clock's zone cannot be changed")
+def test_days_are_those_of_utc_wherever_it_is_read(monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
+    request.addfinalizer(time.tzset)
+    for zone in ("UTC", "Pacific/Kiritimati", "America/Los_Angeles"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        # a version at noon of the 21st; each history asks anew
+        assert bounds("2025-01-21", None, "2025-01-20", None, Past({}, {})) == (1, 2)
+        assert bounds("2025-01-22", None, "2025-01-21", None, Past({}, {})) == (2, 3)
+    monkeypatch.undo()
 
 
 def test_each_program_has_its_own_clues(knowledge: Knowledge) -> None:

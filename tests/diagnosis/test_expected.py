@@ -6,7 +6,7 @@ import pytest
 
 from postmortem.diagnosis.expected import expected
 from postmortem.knowledge.load import load
-from postmortem.model import JobConfig
+from postmortem.model import JobConfig, Value
 from tests.diagnosis.build import bucket
 from tests.vram.conftest import job
 
@@ -48,6 +48,14 @@ def test_a_run_that_has_not_proven_anything(phase: str, class_: str | None) -> N
         "job.shapes": 2,
     }
     assert {key: found.facts[key] for key in told} == told
+
+
+def test_what_is_known_of_a_family_is_told() -> None:
+    wan = next(family for family in BASE.families if family.media == "video" and not family.edit)
+    given = JobConfig({"model.arch": Value(wan.arch[0], "log")}, ("log",))
+    found = expected(given, "training_step", BASE)
+    assert (found.family, found.arch) == (wan.name, wan.arch[0])
+    assert (found.facts["run.family"], found.facts["run.media"], found.facts["job.video"]) == (wan.id, "video", True)
 
 
 def test_a_family_that_nobody_knows() -> None:

@@ -288,6 +288,8 @@ def test_without_a_config_only_the_tables_speak(knowledge: Knowledge) -> None:
         ({A + "resolution": [512], A + "batch_size": 0}, 1, (1,)),
         ({A + "resolution": 512, A + "batch_size": 1, "train.batch_size": 4}, 1, (1,)),
         ({A + "resolution": []}, 1, (1,)),
+        # how many tables the second has nobody knows
+        ({A + "resolution": [512], B + "folder_path": "b"}, 1, None),
         ({}, 0, None),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from postmortem.diagnosis import rebuild
 from postmortem.diagnosis.dating import bounds
 from postmortem.diagnosis.expected import expected
 from postmortem.diagnosis.rebuild import MAX_COPIES, MAX_SIDE, MAX_SIZES, Unusable, changed, settle, tables
@@ -164,6 +165,39 @@ def test_folders_are_taken_in_order_where_names_do_not_tell() -> None:
     assert rebuilt(*twins, job=job) == expected
     # one folder may serve two datasets
     assert rebuilt(SMALL, job=job) == [[("512x512", 30, 1), ("1024x1024", 30, 2)]]
+
+
+@pytest.mark.parametrize("path", ["MIX", "MIX/", "/data/MIX", "D:\\sets\\MIX\\", "./a b/MIX//"])
+def test_a_folder_s_name_is_the_last_part_of_its_path(path: str) -> None:
+    mix = DatasetSizes(LogText("MIX"), ((2000, 2000, False, 9),), "database")
+    assert rebuilt(SMALL, mix, job=({**ALONE, "folder_path": path}, ALONE)) == [[("512x512", 9, 1), ("512x512", 30, 2)]]
+
+
+@pytest.mark.parametrize(
+    ("most", "resolution", "refused"),
+    [(6, [512, 768, 1024], False), (5, [512, 768, 1024], True), (2, 512, False), (1, 512, True)],
+)
+def test_no_more_sizes_are_fitted_than_is_quick(
+    most: int, resolution: Any, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each size once for every resolution of its dataset."""
+    monkeypatch.setattr(rebuild, "MAX_FITS", most)
+    two = DatasetSizes(LogText("mugs"), ((2000, 2000, False, 1), (1500, 1500, False, 1)), "headers")
+    job = ({**ALONE, "resolution": resolution},)
+    if refused:
+        with pytest.raises(Unusable) as told:
+            rebuilt(two, job=job)
+        assert told.value.notice == Notice("dataset_beyond")
+    else:
+        assert rebuilt(two, job=job)
+
+
+def test_no_more_datasets_than_a_job_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuild, "MAX_DATASETS", 2)
+    assert rebuilt(SMALL, SMALL, job=(ALONE,) * 2)
+    with pytest.raises(Unusable) as told:
+        rebuilt(SMALL, SMALL, SMALL, job=(ALONE,) * 3)
+    assert told.value.notice == Notice("dataset_unmatched", None, {"given": 3, "wanted": 2})
 
 
 def sized(count: int, **given: Any) -> DatasetSizes:

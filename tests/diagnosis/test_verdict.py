@@ -213,7 +213,8 @@ def test_previews_before_training(
 )
 def test_where_the_transformer_waits(events: list[str], parked: bool, knowledge: Knowledge) -> None:
     stages = tuple(Stage(at(3 + n), "model_load", name, LogText("")) for n, name in enumerate(events))
-    assert verdict(knowledge, **{**fatal(), "stages": stages}).facts["run.parked"] is parked
+    found = verdict(knowledge, **{**fatal(), "stages": stages}).facts
+    assert (found["run.parked"], found["run.quantizing_seen"]) == (parked, False)
 
 
 def test_what_a_diagnosis_says_beside_its_facts(knowledge: Knowledge) -> None:
@@ -232,6 +233,10 @@ def test_what_a_diagnosis_says_beside_its_facts(knowledge: Knowledge) -> None:
         (900, "oom"),
         (901, "frame"),
     ]
+    assert (found.resource, found.step, found.suspects) == ("vram", 5, ())
+    told = ("family", "arch", "config_known", "unified")
+    assert [found.facts[f"run.{name}"] for name in told] == ["wan21", "wan21", True, False]
+    assert found.facts["failure.resource"] == "vram"
     # a family of videos, where nothing says how many frames
     assert found.facts["job.video"] is True
     assert found.factors and all(factor.values is found.facts for factor in found.factors)

@@ -9,7 +9,7 @@ import pytest
 
 from postmortem.knowledge.load import load
 from postmortem.model import ConfigChange, JobConfig, Range, Suggestion, Value
-from postmortem.remedies.edited import edited, merged
+from postmortem.remedies.edited import EDIT, edited, merged
 from postmortem.remedies.numbers import saved, with_numbers
 from postmortem.text import LogText
 from postmortem.vram import Card, Forecast, forecast
@@ -122,7 +122,18 @@ def test_an_edit_carries_what_follows_it() -> None:
     config = job(BASE, "flux", model__quantize=False)
     assert edited(config, [ConfigChange("model.quantize", False, True)], BASE).get("model.quantize_te") is True
     lowered = edited(job(BASE, "flux", train__batch_size=4), [ConfigChange("train.batch_size", 4, 2)], BASE)
-    assert lowered.get("datasets[0].batch_size") in (2, None)
+    assert lowered.values["train.batch_size"] == Value(2, EDIT)
+    assert lowered.values["datasets[0].batch_size"] == Value(2, "default")
+    # again, and however often
+    again = edited(lowered, [ConfigChange("train.batch_size", 2, 1)], BASE)
+    assert again.values["datasets[0].batch_size"] == Value(1, "default")
+    # what the job itself says follows nothing
+    own = job(BASE, "flux", train__batch_size=4, datasets__batch_size=4)
+    kept = edited(own, [ConfigChange("train.batch_size", 4, 2)], BASE)
+    assert (kept.get("train.batch_size"), kept.get("datasets[0].batch_size")) == (2, 4)
+    # one edit does not undo another of the same plan
+    both = edited(own, [ConfigChange("datasets[0].batch_size", 4, 3), ConfigChange("train.batch_size", 4, 2)], BASE)
+    assert (both.get("train.batch_size"), both.get("datasets[0].batch_size")) == (2, 3)
 
 
 def test_two_edits_of_one_path_are_one() -> None:
