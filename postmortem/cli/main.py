@@ -18,6 +18,11 @@ from postmortem import COLLECT_EVERY
 _OF_A_WRITE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG)
 _UNMAPPED = "failed to map segment"
 """What the system's loader says of a library for which there is no memory."""
+_COMPLETION = "_POSTMORTEM_COMPLETE"
+"""What asks Typer for a shell's completion, which we have none of: it would say so with a status that we document as
+a failure that was found."""
+_MAX_CHAIN = 20
+_TOO_LITTLE = "not enough memory on this machine for this input"
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
 
@@ -37,6 +42,9 @@ def main() -> None:
         raise SystemExit(run(with_default(arguments, piped=not sys.stdin.isatty() if sys.stdin else False)))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    except MemoryError:
+        _say(_TOO_LITTLE)
+        raise SystemExit(3) from None
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -104,6 +112,8 @@ def version() -> int:
     except Failure as failure:
         _say(str(failure))
         return failure.status
+    except BrokenPipeError:
+        _mute(1)
     return 0
 
 
@@ -128,6 +138,7 @@ def run(arguments: list[str]) -> int:
 
     try:
         _refuse_empty(arguments)
+        os.environ.pop(_COMPLETION, None)
         app = build(arguments[0] if arguments[0] in COMMANDS else None)
         _interruptible()
         result = app(args=arguments, prog_name="postmortem", standalone_mode=False)
@@ -190,6 +201,16 @@ def _mute(descriptor: int) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
+def _unloadable(error: BaseException) -> bool:
+    """Whether a library could not be loaded for lack of memory; another one may have wrapped what the system said."""
+    seen: list[str] = []
+    inner: BaseException | None = error
+    while inner is not None and len(seen) < _MAX_CHAIN:
+        seen.append(str(inner))
+        inner = inner.__cause__ or inner.__context__
+    return isinstance(error, ImportError) and any(_UNMAPPED in text for text in seen)
+
+
 def _usage_or_bug(error: Exception, arguments: list[str]) -> int:
     """Typer's own errors are usage errors; anything else is a fault of ours, and said to be one."""
     import typer
@@ -207,8 +228,8 @@ def _usage_or_bug(error: Exception, arguments: list[str]) -> int:
         return 2
     from postmortem import faults
 
-    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _UNMAPPED in str(error)):
-        _say("not enough memory on this machine for this input")
+    if isinstance(error, MemoryError) or _unloadable(error):
+        _say(_TOO_LITTLE)
         return 3
     fault = faults.noted(error, arguments[0] if arguments else "main")
     _say(f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where.")
