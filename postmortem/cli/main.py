@@ -144,7 +144,7 @@ def run(arguments: list[str]) -> int:
         result = app(args=arguments, prog_name="postmortem", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Failure as failure:
-        _say(str(failure))
+        _say(_in_language(str(failure), arguments))
         return failure.status
     except BrokenPipeError:
         _mute(1)  # the reader has gone (| head): nothing is left to say
@@ -154,11 +154,11 @@ def run(arguments: list[str]) -> int:
 
         where = printable(str(error.filename or "output"))
         doing = "cannot write: " if error.filename is None or error.errno in _OF_A_WRITE else ""
-        _say(f"{where}: {doing}{(error.strerror or type(error).__name__).lower()}")
+        _say(_in_language(f"{where}: {doing}{(error.strerror or type(error).__name__).lower()}", arguments))
         _mute(1)
         return 3
     except KeyboardInterrupt:
-        _say("interrupted")
+        _say(_in_language("interrupted", arguments))
         return 130
     except Exception as error:  # the command line is where every error becomes one line
         return _usage_or_bug(error, arguments)
@@ -184,6 +184,24 @@ def _refuse_empty(arguments: list[str]) -> None:
         raise Failure(
             f"{what}an argument is empty, so there is no file name; is a variable of the shell not set?", USAGE
         )
+
+
+def _in_language(line: str, arguments: list[str]) -> str:
+    """A failure's line in the language that the command line asks for, as far as stderr has its letters."""
+    try:
+        from postmortem.cli import told
+
+        lang = told.asked(arguments)
+        if lang == told.ENGLISH:
+            return line
+        from postmortem.cli.output import tells_in
+        from postmortem.knowledge.load import load
+        from postmortem.report.glyphs import can_show
+
+        said = told.translated(line, load(), lang)
+        return said if can_show(said, tells_in()) else line
+    except Exception:  # any: the line itself is what must be said
+        return line
 
 
 def _say(text: str) -> None:
@@ -229,8 +247,9 @@ def _usage_or_bug(error: Exception, arguments: list[str]) -> int:
     from postmortem import faults
 
     if isinstance(error, MemoryError) or _unloadable(error):
-        _say(_TOO_LITTLE)
+        _say(_in_language(_TOO_LITTLE, arguments))
         return 3
     fault = faults.noted(error, arguments[0] if arguments else "main")
-    _say(f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where.")
+    told = f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where."
+    _say(_in_language(told, arguments))
     return 3
