@@ -32,6 +32,8 @@ AT_ONCE = 3
 """Blocks that it has: one to cut, and the next ones."""
 DEPTH = 4
 """Blocks that were cut, or are being cut, and not read yet."""
+PATIENCE_S = 60.0
+"""What a block may take: it is cut in a fraction of a second, and somebody may have stopped the process."""
 ROOM = (1 << 20) + MAX_READ
 """What a block may take; a longer one is cut here."""
 
@@ -184,6 +186,8 @@ class Second:
         if not self._lives:
             return None
         try:
+            if not self._pipe.poll(PATIENCE_S):
+                raise TimeoutError
             size, cut_long, pieces = self._pipe.recv()
         except (OSError, EOFError):
             self._lives = False

@@ -108,6 +108,24 @@ def test_a_second_process_that_dies_is_done_without(
     assert len(sent) > at and not sent[0]._lives
 
 
+def test_a_second_process_that_was_stopped_is_not_waited_for(
+    lexicon: Lexicon, sent: list[beside.Second], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = beside.Second.send
+
+    def stopped(self: beside.Second, *args: object) -> None:
+        if not sent:
+            os.kill(self._process.pid or 0, signal.SIGSTOP)
+        noted(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(beside, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(beside.Second, "send", stopped)
+    in_place, cut_ahead = both(log_of(3).encode() * 6, lexicon)
+    assert cut_ahead == in_place
+    assert sent and not sent[0]._lives
+    assert not multiprocessing.active_children()
+
+
 def test_what_fails_in_it_fails_here_too(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault is told by the process that has a report to put it in, not by the one that nobody hears."""
     cutter = Cutter(lexicon.bars)

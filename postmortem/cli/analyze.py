@@ -71,9 +71,11 @@ def analyze(
         redactor = redaction.redactor(base, [report, excerpt], [analysis])
         report = redactor.document(report)
         excerpt = redactor.excerpt(excerpt) if excerpt is not None else None
-        redaction.tell(redactor, base, lang, key)
+        redaction.write_key(redactor, key)
     text = forms.rendered(report, excerpt, base, format, to_file=out is not None, flavor=flavor, max_chars=max_chars)
     output.write(text, out, kind=forms.kind(format))
+    if hide:
+        redaction.tell(base, lang, key)
     if fault := analysis.failed(VERDICT):
         raise Failure(f"the verdict is missing: internal error ({fault.error}, fault {fault.code}); please report it")
     return 1 if report.failure.kind in inputs.MEMORY_KINDS and not exit_zero else 0

@@ -61,7 +61,8 @@ def bundle(
     if redactor is None:
         output.tell(texts("bundle.open"))
     else:
-        redaction.tell(redactor, base, lang, key)
+        redaction.write_key(redactor, key)
+        redaction.tell(base, lang, key)
     return 0
 
 

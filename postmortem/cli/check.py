@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from postmortem.cli import common, guard, inputs, options, output, redaction
+
+if TYPE_CHECKING:
+    from postmortem.check import Check
+    from postmortem.knowledge.schema import Knowledge
 
 
 class CheckFormat(str, enum.Enum):
@@ -63,12 +68,19 @@ def check(
         redactor = redaction.redactor(base, [], [analysis] if analysis is not None else [])
         redactor.learn(found, [settings for job in jobs for settings in job.given])
         found = redactor.document(found)
-        redaction.tell(redactor, base, lang, key)
+        redaction.write_key(redactor, key)
     if format is CheckFormat.json:
         from postmortem.check import json_
 
         output.write(json_.render(found), out, kind="json")
-        return 0
+    else:
+        _print(found, base, lang, out)
+    if hide:
+        redaction.tell(base, lang, key)
+    return 0
+
+
+def _print(found: Check, base: Knowledge, lang: str, out: Path | None) -> None:
     from postmortem.check import terminal
     from postmortem.report.texts import Texts
 
@@ -81,4 +93,3 @@ def check(
         encoding="utf-8" if to_file else output.encoding(),
     )
     output.write(shown, out)
-    return 0

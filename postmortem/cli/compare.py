@@ -74,7 +74,7 @@ def compare(
     if hide:
         redactor = redaction.redactor(base, [comparison], attempts)
         comparison = redactor.document(comparison)
-        redaction.tell(redactor, base, lang, key)
+        redaction.write_key(redactor, key)
     if format is CompareFormat.json:
         from postmortem.compare import json_
 
@@ -100,6 +100,8 @@ def compare(
                 encoding="utf-8" if out else output.encoding(),
             )
     output.write(text, out, kind="json" if format is CompareFormat.json else "text")
+    if hide:
+        redaction.tell(base, lang, key)
     return 0
 
 

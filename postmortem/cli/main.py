@@ -18,6 +18,11 @@ from postmortem import COLLECT_EVERY
 _OF_A_WRITE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG)
 _UNMAPPED = "failed to map segment"
 """What the system's loader says of a library for which there is no memory."""
+_COMPLETION = "_POSTMORTEM_COMPLETE"
+"""What asks Typer for a shell's completion, which we have none of: it would say so with a status that we document as
+a failure that was found."""
+_MAX_CHAIN = 20
+_TOO_LITTLE = "not enough memory on this machine for this input"
 _OWN_OPTIONS = ("--help", "-h", "--version")
 
 
@@ -37,6 +42,9 @@ def main() -> None:
         raise SystemExit(run(with_default(arguments, piped=not sys.stdin.isatty() if sys.stdin else False)))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    except MemoryError:
+        _say(_TOO_LITTLE)
+        raise SystemExit(3) from None
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -104,6 +112,8 @@ def version() -> int:
     except Failure as failure:
         _say(str(failure))
         return failure.status
+    except BrokenPipeError:
+        _mute(1)
     return 0
 
 
@@ -128,12 +138,13 @@ def run(arguments: list[str]) -> int:
 
     try:
         _refuse_empty(arguments)
+        os.environ.pop(_COMPLETION, None)
         app = build(arguments[0] if arguments[0] in COMMANDS else None)
         _interruptible()
         result = app(args=arguments, prog_name="postmortem", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Failure as failure:
-        _say(str(failure))
+        _say(_in_language(str(failure), arguments))
         return failure.status
     except BrokenPipeError:
         _mute(1)  # the reader has gone (| head): nothing is left to say
@@ -143,11 +154,11 @@ def run(arguments: list[str]) -> int:
 
         where = printable(str(error.filename or "output"))
         doing = "cannot write: " if error.filename is None or error.errno in _OF_A_WRITE else ""
-        _say(f"{where}: {doing}{(error.strerror or type(error).__name__).lower()}")
+        _say(_in_language(f"{where}: {doing}{(error.strerror or type(error).__name__).lower()}", arguments))
         _mute(1)
         return 3
     except KeyboardInterrupt:
-        _say("interrupted")
+        _say(_in_language("interrupted", arguments))
         return 130
     except Exception as error:  # the command line is where every error becomes one line
         return _usage_or_bug(error, arguments)
@@ -175,6 +186,24 @@ def _refuse_empty(arguments: list[str]) -> None:
         )
 
 
+def _in_language(line: str, arguments: list[str]) -> str:
+    """A failure's line in the language that the command line asks for, as far as stderr has its letters."""
+    try:
+        from postmortem.cli import told
+
+        lang = told.asked(arguments)
+        if lang == told.ENGLISH:
+            return line
+        from postmortem.cli.output import tells_in
+        from postmortem.knowledge.load import load
+        from postmortem.report.glyphs import can_show
+
+        said = told.translated(line, load(), lang)
+        return said if can_show(said, tells_in()) else line
+    except Exception:  # any: the line itself is what must be said
+        return line
+
+
 def _say(text: str) -> None:
     """One line on stderr. The status must stand also where nobody can read the line."""
     try:
@@ -188,6 +217,16 @@ def _mute(descriptor: int) -> None:
     """Send what is left in a stream's buffer nowhere, so that closing it at exit cannot fail."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def _unloadable(error: BaseException) -> bool:
+    """Whether a library could not be loaded for lack of memory; another one may have wrapped what the system said."""
+    seen: list[str] = []
+    inner: BaseException | None = error
+    while inner is not None and len(seen) < _MAX_CHAIN:
+        seen.append(str(inner))
+        inner = inner.__cause__ or inner.__context__
+    return isinstance(error, ImportError) and any(_UNMAPPED in text for text in seen)
 
 
 def _usage_or_bug(error: Exception, arguments: list[str]) -> int:
@@ -207,9 +246,10 @@ def _usage_or_bug(error: Exception, arguments: list[str]) -> int:
         return 2
     from postmortem import faults
 
-    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _UNMAPPED in str(error)):
-        _say("not enough memory on this machine for this input")
+    if isinstance(error, MemoryError) or _unloadable(error):
+        _say(_in_language(_TOO_LITTLE, arguments))
         return 3
     fault = faults.noted(error, arguments[0] if arguments else "main")
-    _say(f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where.")
+    told = f"internal error ({fault.error}, fault {fault.code}); please report it. --debug shows where."
+    _say(_in_language(told, arguments))
     return 3

@@ -54,16 +54,23 @@ def redactor(base: Knowledge, documents: Iterable[object], analyses: Iterable[An
     return found
 
 
-def tell(found: Redactor, base: Knowledge, lang: str, key: Path | None) -> None:
-    """Write the key, if one is wanted, and say on stderr that the report was redacted. Raises Failure."""
+def tell(base: Knowledge, lang: str, key: Path | None) -> None:
+    """Say on stderr that the report was redacted: once it is written, so that one line is all that is said of one that
+    cannot be."""
     from postmortem.report.texts import Texts
 
     texts = Texts(base, lang)
     if key is not None:
-        output.write(key_of(found), key, private=True)
         output.tell(texts("redacted.key_written", {"file": LogText(str(key))}))
     else:
         output.tell(texts("redacted.told"))
+
+
+def write_key(found: Redactor, key: Path | None) -> None:
+    """Write what each label stands for, if that is wanted: before the report, which means little without it and goes
+    to stdout. Raises Failure."""
+    if key is not None:
+        output.write(key_of(found), key, private=True)
 
 
 def key_of(found: Redactor) -> str:

@@ -79,7 +79,7 @@ def verify(
 def _read(name: str) -> tuple[Claims, dict[str, bytes]]:
     """The claims of a report, and the files of the ticket that it came in. Raises Failure."""
     from postmortem.bundle.archive import BadBundle, unpack
-    from postmortem.intake import decode
+    from postmortem.intake import decode, opening
     from postmortem.verify import BadReport, read
     from postmortem.verify.sent import MAX_BYTES
 
@@ -90,8 +90,8 @@ def _read(name: str) -> tuple[Claims, dict[str, bytes]]:
             raise Failure(f"{shown}: is a folder; give the report.json or the ticket (zip) in it")
         if not path.is_file() and not name.startswith(("/dev/fd/", "/proc/self/fd/")):
             raise Failure(f"{shown}: no such file; give a report.json or a ticket (zip)")
-        with path.open("rb") as file:
-            data = file.read(4 * MAX_BYTES + 1)
+        with opening.opened(path) if path.is_file() else path.open("rb") as file:
+            data = opening.some(file, 4 * MAX_BYTES + 1)
         files = unpack(data) if data.startswith(b"PK\x03\x04") else {}
         text = files.get("report.json", data)
         # PowerShell's `>` writes UTF-16

@@ -205,7 +205,7 @@ def _renderer(base: Knowledge, *, redact: bool) -> Callable[[Judged], Rendered]:
 
 def _tell(texts: Texts) -> Callable[[str, str, str], None]:
     def tell(what: str, path: str, why: str) -> None:
-        output.tell(f"{named(path)}: {texts(f'watch.tell.{what}', {'why': why})}")
+        output.tell(f"{named(path)}: {texts(f'watch.tell.{what}', {'why': texts.problem(why)})}")
 
     return tell
 

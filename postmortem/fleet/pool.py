@@ -47,6 +47,7 @@ Result = TypeVar("Result")
 
 _lexicon: Lexicon | None = None
 _busy = False
+"""In a worker: whether there may be something half written."""
 _orphaned: Path | None = None
 """In a worker: the room that it has to take away itself."""
 
@@ -74,8 +75,23 @@ def _room() -> Path:
 
 def _executor(workers: int, pack: Path | None, room: Path) -> ProcessPoolExecutor:
     threading.excepthook = _unheard
+    _deaf_tracker()
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(workers, mp_context=context, initializer=begin, initargs=(pack, room))
+
+
+def _deaf_tracker() -> None:
+    """Start the library's process that takes semaphores away so that a closed terminal does not end it: it would go
+    with traces of its own on stderr, and leave them behind. It ends with us."""
+    if not hasattr(signal, "pthread_sigmask"):
+        return
+    from multiprocessing import resource_tracker
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGQUIT})
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _unheard(told: threading.ExceptHookArgs) -> None:
@@ -240,7 +256,15 @@ def _shares(targets: Iterable[Target]) -> Iterator[list[Target]]:
 def begin(pack: Path | None, room: Path | None = None) -> None:
     """In a worker: Ctrl-C is the parent's to answer; the patterns are made ready once. Temporary files go into `room`,
     which the parent takes away."""
-    global _lexicon
+    try:
+        _begin(pack, room)
+    except (SystemExit, MemoryError):  # asked to end so early: the pool would print where
+        _leave(1)
+
+
+def _begin(pack: Path | None, room: Path | None) -> None:
+    global _lexicon, _busy
+    _busy = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
@@ -252,9 +276,14 @@ def begin(pack: Path | None, room: Path | None = None) -> None:
     _lexicon = Lexicon(load(pack))
     gc.set_threshold(COLLECT_EVERY)
     gc.freeze()  # the patterns live as long as the process: not to be looked through again with each run
+    _busy = False
 
 
 def _asked_to_end(number: int, frame: object) -> None:
+    if not _busy:
+        # it reads from a pipe that all workers read from, one after the other: what would end here in order would hand
+        # the pipe on with half a message taken out of it
+        _leave(128 + number)
     raise SystemExit(128 + number)
 
 

@@ -147,6 +147,7 @@ class _Counted:
         # of what is unpacked in one piece, all would be lost where its end is damaged
         self._read = stream.read if budget is not None else getattr(stream, "read1", stream.read)
         self._head = head
+        self._failed: Exception | None = None
         self._budget = budget
         self.room: int | None = None
         """Bytes that may still be read, where that is bounded."""
@@ -155,6 +156,8 @@ class _Counted:
         if self._head:
             taken = self._head if size < 0 else self._head[:size]
             self._head = self._head[len(taken) :]
+        elif self._failed is not None:  # a reader that has failed once may say of the rest that there is none
+            raise self._failed
         else:
             taken = self._read(size if size >= 0 else CHUNK) or b""
         if self._budget is not None:
@@ -170,7 +173,8 @@ class _Counted:
         while len(self._head) < size:
             try:
                 more = self._read(size - len(self._head))
-            except _broken():
+            except _broken() as error:
+                self._failed = error
                 break
             if not more:
                 break
@@ -206,9 +210,9 @@ def _decompressor(codec: str, stream: Any, name: str) -> Any:
         from postmortem.intake.xz import XzFile
 
         return XzFile(stream)
-    import zstandard
+    from postmortem.intake.zst import ZstFile
 
-    return zstandard.ZstdDecompressor(max_window_size=MAX_DICTIONARY).stream_reader(stream, read_across_frames=True)
+    return ZstFile(stream, MAX_DICTIONARY)
 
 
 def _copy(source: Any, target: Path, budget: _Budget, size: int = CHUNK) -> bool:

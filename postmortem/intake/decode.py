@@ -28,6 +28,8 @@ _MAGIC = (
     (b"BZh", "a bzip2 file"),
     (b"\xfd7zXZ", "an xz file"),
     (b"\x28\xb5\x2f\xfd", "a zstd file"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
     (b"\x89PNG", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
     (b"%PDF", "a PDF"),

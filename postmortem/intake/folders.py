@@ -163,8 +163,9 @@ def _only_run(folder: Path, given: Path) -> RunFolder:
         raise IntakeError(f"{shown}: several logs and no log.txt ({', '.join(names)}…); give one of them")
     if unread:
         raise IntakeError(f"{shown}: {named(unread[0][0], 80)}: {unread[0][1]}")
-    where = f"the first {MAX_ENTRIES} entries of this folder" if crowded else "this folder"
-    raise IntakeError(f"{shown}: no log.txt in {where}; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
+    if crowded:
+        raise IntakeError(f"{shown}: no log.txt in the first {MAX_ENTRIES} entries of this folder; give a log")
+    raise IntakeError(f"{shown}: no log.txt in this folder; give the run's folder (TRAINING_FOLDER/JOB_NAME) or a log")
 
 
 def _only_config(folder: Path) -> tuple[Path, ...]:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from postmortem.faults import PASSING, noted
+from postmortem.intake import opening
 from postmortem.intake.errors import IntakeError
 from postmortem.model import JobDatabase, JobRow
 from postmortem.text import LogText, named, printable
@@ -79,12 +80,12 @@ def read_named(path: Path) -> JobDatabase:
     try:
         if not path.is_file():
             raise IntakeError(f"{shown}: not a file; give the UI's {NAME}")
-        with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
+        with opening.opened(path) as file:
+            head = opening.some(file, len(_MAGIC))
     except OSError as error:
         raise IntakeError(f"{shown}: {(error.strerror or type(error).__name__).lower()}") from None
-    found = read(path)
-    if head != _MAGIC or found.damaged:
+    found = read(path) if head == _MAGIC else None
+    if found is None or found.damaged:
         raise IntakeError(f"{shown}: not a database of AI Toolkit's jobs, or a damaged one; give the UI's {NAME}")
     return found
 

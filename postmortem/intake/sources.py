@@ -14,6 +14,8 @@ import msgspec
 
 from postmortem.intake import decode, folders, jsonlines, packed, pastes
 from postmortem.intake.errors import IntakeError, Unreadable
+from postmortem.intake.opening import opened as reading
+from postmortem.intake.opening import some
 from postmortem.jobconfig.effective import ConfigText
 from postmortem.model import Notice
 from postmortem.text import LogText, named, printable
@@ -167,8 +169,8 @@ def open_path(path: Path, limits: packed.Limits | None = None, *, again: bool = 
         except OSError as error:
             raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     try:
-        with path.open("rb") as file:
-            head = file.read(packed.HEAD)
+        with reading(path) as file:
+            head = some(file, packed.HEAD)
             if packed.is_archive(head):
                 return msgspec.structs.replace(_packed(file, head, str(path), limits), files=(path,))
     except OSError as error:
@@ -191,8 +193,8 @@ def read_config(path: Path) -> ConfigText:
         # a pipe only where the shell put it there (`--config <(command)`): any other could wait for ever
         if not stat.S_ISREG(mode) and not (stat.S_ISFIFO(mode) and _SHELL_PIPE.match(str(path))):
             raise IntakeError(f"{_shown(path)}: not a file; give a job config (YAML or JSON)")
-        with path.open("rb") as file:
-            content = file.read(MAX_CONFIG_BYTES + 1)
+        with path.open("rb") if stat.S_ISFIFO(mode) else reading(path) as file:
+            content = some(file, MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise IntakeError(f"{_shown(path)}: {_reason(error)}") from None
     if len(content) > MAX_CONFIG_BYTES:
@@ -293,8 +295,8 @@ def _configs(files: tuple[Path, ...]) -> tuple[tuple[ConfigText, ...], tuple[Not
 
 def _file(path: Path, name: str) -> LogFile:
     try:
-        with path.open("rb") as file:
-            head = file.read(decode.HEAD)
+        with reading(path) as file:
+            head = some(file, decode.HEAD)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise Unreadable(_shown(path), _reason(error)) from None
@@ -306,8 +308,8 @@ def _file(path: Path, name: str) -> LogFile:
             yield head  # a small log is read once
             return
         read = 0
-        with path.open("rb") as file:
-            while piece := file.read(CHUNK if read else max(1, len(head))):
+        with reading(path) as file:
+            while piece := some(file, CHUNK if read else max(1, len(head))):
                 if not read and piece != head:
                     raise OSError(errno.ESTALE, CHANGED)
                 read += len(piece)

@@ -110,4 +110,9 @@ def as_yaml(job: Mapping[str, Any]) -> str:
 
 def as_json(job: Mapping[str, Any]) -> str:
     """A job as AI Toolkit's UI writes it to ``.job_config.json``."""
-    return json.dumps(job, indent=2, ensure_ascii=False, default=str)
+    text = json.dumps(job, indent=2, ensure_ascii=False, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, as only an escape can write it
+        return json.dumps(job, indent=2, default=str)
+    return text

@@ -83,12 +83,24 @@ def _line_examples(pattern: Pattern, lexicon: Lexicon, recogniser: Recogniser) -
         claims = _claims(example, lexicon, recogniser)
         if pattern.id not in claims:
             yield f"{pattern.id}: no longer claims its example ({', '.join(claims) or 'nothing does'}): {example[:100]}"
+        elif not _holds_anchor(pattern, example, lexicon, recogniser):
+            yield f"{pattern.id}: what it matches in its example holds none of its anchors: {example[:100]}"
         rivals = _rivals(pattern, example, lexicon)
         if rivals:
             yield f"{pattern.id}: {', '.join(rivals)} claim(s) the same line: {example[:100]}"
     for example in pattern.examples.no_match:
         if pattern.id in _claims(example, lexicon, recogniser):
             yield f"{pattern.id}: claims what it must not: {example[:100]}"
+
+
+def _holds_anchor(pattern: Pattern, example: str, lexicon: Lexicon, recogniser: Recogniser) -> bool:
+    """Whether an anchor stands in what is matched, and not just somewhere else in the example's line: where it does
+    not, another line of that kind may hold none, and would never be tried."""
+    line = seen(example)
+    bare = lexicon.peel_prefix(line)
+    compiled = Compiled(pattern)
+    matches = [found[0] for text in (line, bare, recogniser.message(bare)) if (found := compiled.match(text))]
+    return not matches or any(anchor in match for anchor in pattern.anchors for match in matches)
 
 
 def _claims(example: str, lexicon: Lexicon, recogniser: Recogniser) -> list[str]:

@@ -10,6 +10,8 @@ import tarfile
 import zipfile
 from collections.abc import Mapping
 
+import zstandard
+
 from tests.attacks.case import DIED, KIND, Attack, files
 
 GPU = {KIND: "gpu_oom"}
@@ -81,6 +83,7 @@ REGULAR, LINK, HARD, CHAR, BLOCK, PIPE, FOLDER = (
     tarfile.DIRTYPE,
 )
 GZ, BZ, XZ = gzip.compress(LOG, mtime=0), bz2.compress(LOG), lzma.compress(LOG)
+ZST, EMPTY = (zstandard.ZstdCompressor().compress(data) for data in (LOG, b""))
 ZERO = bytes(80 << 20)
 ESCAPES = "\x1b[2J\u202e.log"
 
@@ -94,9 +97,17 @@ ATTACKS = [
     packed("bz2, damaged", flipped(BZ, len(BZ) // 2), 3),
     packed("xz, damaged", flipped(XZ, len(XZ) // 2), 0),
     *(
-        packed(f"{name}, only its first bytes", data[:6], 3)
+        packed(f"{name}, only its first bytes", data[:6], 3, tells="breaks off")
         for name, data in (("gz", GZ), ("bz2", BZ), ("xz", XZ), ("zst", b"\x28\xb5\x2f\xfd\0\0"))
     ),
+    packed("zst that lost its last bytes", ZST[:-30], 3, tells="breaks off"),
+    packed("zst in frames, cut in the last of them", ZST + ZST[:-30], 1),
+    packed("zst with something behind it", ZST + b"something else" * 200, 1),
+    packed("zst, 20,000 empty frames in front", EMPTY * 20_000 + ZST, 1),
+    packed("zst with a frame that is skipped", ZST + b"\x50\x2a\x4d\x18\3\0\0\0abc" + ZST, 1),
+    packed("zst of 80 MiB of zeros", zstandard.ZstdCompressor().compress(ZERO), 3, tells="--max-ratio"),
+    packed("a 7-Zip archive", b"7z\xbc\xaf\x27\x1c" + b"\0\4" * 200, 3, tells="a 7-Zip archive"),
+    packed("a RAR archive", b"Rar!\x1a\7\1\0" + b"\0\4" * 200, 3, tells="a RAR archive"),
     packed("gz with a wrong sum", flipped(GZ, -6), 1),
     packed("gz with something behind it", GZ + b"something else", 1),
     packed("two gz", GZ + GZ, 1),

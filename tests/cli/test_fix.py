@@ -162,6 +162,15 @@ def test_a_log_alone_gives_a_whole_job(tmp_path: Path, shell: Shell) -> None:
     assert shell(log, "--in-place")[0] == 2
 
 
+def test_half_a_character_in_a_log_is_an_escape_in_the_job(tmp_path: Path, shell: Shell) -> None:
+    log = write(tmp_path / "run.log", FAILING.replace('"batch_size": 4', '"batch_size": 4, "odd": "\\ud800 항구"'))
+    target = tmp_path / "new.json"
+    status, _, err = shell(log, "--json", "-o", target)
+    assert (status, "internal" in err) == (0, False)
+    (process,) = json.loads(target.read_text(encoding="utf-8"))["config"]["process"]
+    assert process["train"]["odd"] == "\ud800 항구"
+
+
 def test_a_job_whose_name_the_log_lacks_says_so(tmp_path: Path, shell: Shell) -> None:
     dump = json.dumps(SETTINGS, indent=4)
     log = write(tmp_path / "run.log", f"Running 1 job\n{dump}\nLoading ZImage model\nError running job: {SIZES}\n")

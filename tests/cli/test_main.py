@@ -200,6 +200,71 @@ def test_a_closed_pipe_is_no_error(log: Path) -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
+def test_a_pipe_that_was_closed_before_the_version_is_no_error() -> None:
+    shell = f"( sleep 0.5; exec {sys.executable} -m postmortem --version ) | true"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, timeout=60, check=False)
+    assert done.stderr == b""
+
+
+def test_what_asks_for_a_completion_is_not_answered_by_a_status_of_ours(log: Path) -> None:
+    done = postmortem(str(log), "--exit-zero", _POSTMORTEM_COMPLETE="bash_source")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout
+
+
+def test_a_library_for_which_there_is_no_memory_is_no_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from postmortem.cli import app, main
+
+    def build(wanted: str | None) -> None:
+        try:
+            raise ImportError("libopenblas.so: failed to map segment from shared object")
+        except ImportError as error:
+            raise ImportError("Unable to import required dependency numpy.") from error
+
+    monkeypatch.setattr(app, "build", build)
+    assert main.run(["analyze", "x"]) == 3
+    assert capsys.readouterr().err == "postmortem: not enough memory on this machine for this input\n"
+
+
+@pytest.mark.parametrize("format_", ["markdown", "html"])
+def test_of_a_report_that_cannot_be_written_one_line_is_said(log: Path, tmp_path: Path, format_: str) -> None:
+    target = tmp_path / "none" / "report"
+    done = postmortem(str(log), "--format", format_, "-o", str(target), "--redaction-map", str(tmp_path / "key.json"))
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a file of Linux' own")
+@pytest.mark.parametrize("how", ["{}", "analyze {log} --config {}", "check {}", "verify {} {log}", "{log} --db {}"])
+def test_a_file_that_has_nothing_to_read_yet_is_not_waited_for(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    """As /proc/kmsg, which root alone may open: a file by its looks, and what opens waits."""
+    from postmortem.cli.main import run, with_default
+    from postmortem.intake import opening
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR)
+    looks = tmp_path / "looks.log"
+    looks.write_bytes(b"")
+
+    def opens(path: str, flags: int) -> int:
+        assert flags & os.O_NONBLOCK
+        return os.open(pipe if Path(path) == looks else path, flags)
+
+    monkeypatch.setattr(opening, "_without_waiting", lambda path, flags: opens(path, flags | os.O_NONBLOCK))
+    try:
+        words = how.replace("{}", str(looks)).replace("{log}", str(log)).split()
+        assert run(with_default(words, piped=False)) == 3
+    finally:
+        os.close(held)
+    assert "has nothing to read yet" in capsys.readouterr().err
+
+
 def test_explain_schema_and_patterns() -> None:
     explained = postmortem("explain", "bucket_spike")
     assert (explained.returncode, explained.stderr) == (0, b"")

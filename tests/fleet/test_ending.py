@@ -86,3 +86,65 @@ def until(holds: object, why: str) -> None:
     while not holds():
         assert time.monotonic() - begun < 60, why
         time.sleep(0.05)
+
+
+IDLE = """
+import os, signal, sys
+from postmortem.fleet import pool
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, pool._asked_to_end)
+    pool._busy = sys.argv[1] == "busy"
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        print("in order", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("state", "says"), [("busy", b"in order\n"), ("idle", b"")])
+def test_a_worker_that_waits_ends_where_it_stands(tmp_path: Path, state: str, says: bytes) -> None:
+    """It reads from a pipe that others read from after it: half a message that it leaves there is a fault of theirs."""
+    script = tmp_path / "idle.py"
+    script.write_text(IDLE, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script), state], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (143, says, b"")
+
+
+BEGINNING = """
+import os, signal, sys
+from postmortem.fleet import pool
+
+def asked(pack):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+if __name__ == "__main__":
+    pool.load = asked
+    pool.begin(None)
+"""
+
+
+def test_a_worker_that_is_asked_to_end_before_it_is_ready_prints_nothing(tmp_path: Path) -> None:
+    script = tmp_path / "beginning.py"
+    script.write_text(BEGINNING, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+TRACKED = """
+from multiprocessing import resource_tracker
+from postmortem.fleet import pool
+
+if __name__ == "__main__":
+    pool._deaf_tracker()
+    print(open(f"/proc/{resource_tracker._resource_tracker._pid}/status").read())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_closed_terminal_does_not_end_what_takes_semaphores_away(tmp_path: Path) -> None:
+    script = tmp_path / "tracked.py"
+    script.write_text(TRACKED, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=60, check=True)
+    (blocked,) = (int(line.split()[1], 16) for line in done.stdout.splitlines() if line.startswith(b"SigBlk"))
+    assert all(blocked & 1 << number - 1 for number in (signal.SIGHUP, signal.SIGQUIT))

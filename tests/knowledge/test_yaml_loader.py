@@ -148,7 +148,10 @@ def test_of_merges_the_first_counts_and_what_is_given_counts_before_all() -> Non
         ("{z: 3, <<: *b, x: 4}", {"x": 4, "z": 3}),
     ):
         text = f"{head}c: {listed}\n"
-        assert load(text)[0]["c"] == merged == yaml.safe_load(text)["c"]
+        assert load(text)[0]["c"] == merged
+        # PyYAML's own way with `<<` that stands twice has changed: before, the last counted
+        if listed.count("<<") == 1 or yaml.__version__ > "6.0.1":
+            assert yaml.safe_load(text)["c"] == merged
 
 
 def test_merges_cost_what_they_hold() -> None:

@@ -132,7 +132,11 @@ def _known(part: str, words: set[str]) -> bool:
 
 def test_no_text_is_stale(knowledge: Knowledge) -> None:
     needed = set(needed_texts(knowledge))
-    found = {key for key in knowledge.texts["en"] if key not in needed and not used(key)}
+    # what failures say is found by its wording (tests/cli/test_told.py)
+    found = {key for key in knowledge.texts["en"] if key not in needed and not used(key) and key[:5] != "told."}
+    code = "".join(path.read_text(encoding="utf-8") for path in CODE.rglob("*.py"))
+    texts = knowledge.texts["en"]
+    found = {key for key in found if key[:13] != "word.problem." or texts[key].removeprefix("it has ") not in code}
     assert found == set()
 
 
