@@ -28,7 +28,7 @@ LATE = 400
 """How much that is: draws, and items between them."""
 MAX_WORDS = 8
 """Words at the end of a description among which a known one is looked for."""
-_AFTER_A_MARK = re.compile(r"(?<=[\s,;|\]\"=>])[^\s,;|\]\"=>]")
+_AFTER_A_MARK = r"(?<=[\s,;|\]\"=>])[^\s,;|\]\"=>]"
 
 Name = tuple[str, str | None, str | None, bool]
 """A description without its prefixes, the event and the phase that it means, and whether there were any prefixes."""
@@ -221,7 +221,7 @@ class Bars:
     def _behind_decoration(self, text: str) -> tuple[str, Compiled | None]:
         """A known description that stands behind what no prefix entry knows (a table's columns, a collector's words),
         with its entry; else `text` and None."""
-        starts = [found.start() for found in _AFTER_A_MARK.finditer(text)]
+        starts = [found.start() for found in re.finditer(_AFTER_A_MARK, text)]
         for start in starts[-MAX_WORDS:]:
             known = self._lexicon.bar_name(text[start:])
             if known is not None and known.pattern.sets.event != ECHO:

@@ -27,8 +27,8 @@ MAX_PATH = 400
 MAX_KNOWN, MAX_SHORT = 4096, 200
 """Lines of configs that are kept bare, and bytes of one: the runs of a fleet say mostly the same."""
 _INSIDE = re.compile(r"\s+(?:[\"\[\]{}]|-?\d|true|false|null)|\}\s*$")
-_FLAT = re.compile(r'(?:"(?:[^"\\]|\\.){0,4000}"(?:\s*:.*)?|[\[{]|[\]}]|-?\d[\d.eE+-]{0,40}|true|false|null),?\s*$')
-"""A row of a config that was pasted without its indentation."""
+_FLAT = r'(?:"(?:[^"\\]|\\.){0,4000}"(?:\s*:.*)?|[\[{]|[\]}]|-?\d[\d.eE+-]{0,40}|true|false|null),?\s*$'
+"""A row of a config that was pasted without its indentation; compiled where there is one, which is rare."""
 _KEY = re.compile(r'(\s*)"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*(.*)$')
 
 
@@ -40,14 +40,9 @@ class _Row(NamedTuple):
     inside: bool
 
 
-class _Read(NamedTuple):
-    """A config that was read whole: the bytes of its lines behind the first, what they say, and where: the line of each
-    path and of the end, counted from the second."""
-
-    raw: bytes
-    value: Mapping[str, Any] | None
-    lines: dict[str, int]
-    end: int
+_Read = tuple[bytes, "Mapping[str, Any] | None", dict[str, int], int]
+"""A config that was read whole: the bytes of its lines behind the first, what they say, and where: the line of each
+path and of the end, counted from the second."""
 
 
 class DumpReader:
@@ -106,9 +101,9 @@ class DumpReader:
             return at  # few are: line by line
         raw, size = region.raw, len(region.raw)
         line = line_of(at)
-        if len(self._rows) == 1 and self._latest is not None and raw.startswith(self._latest.raw, at):
+        if len(self._rows) == 1 and self._latest is not None and raw.startswith(self._latest[0], at):
             self._repeat(self._latest, line)
-            return at + len(self._latest.raw)
+            return at + len(self._latest[0])
         first = at if len(self._rows) == 1 else -1
         begin = line
         while self._place is not None and at < size:
@@ -132,14 +127,14 @@ class DumpReader:
         if 0 <= first < at <= size and self.ready is not None and self.ready.value is not None:
             done = self.ready
             lines = {path: there - begin for path, there in done.lines.items()}
-            self._latest = _Read(raw[first:at], done.value, lines, done.last_line - begin)
+            self._latest = raw[first:at], done.value, lines, done.last_line - begin
         return min(at, size)
 
     def _repeat(self, read: _Read, line: int) -> None:
         """Take the same config once more, the second line of which is `line`."""
         assert self._place is not None
-        lines = {path: line + there for path, there in read.lines.items()}
-        self.ready = ConfigDump(self._place, line + read.end, read.value, lines)
+        _, value, lines, end = read
+        self.ready = ConfigDump(self._place, line + end, value, {path: line + there for path, there in lines.items()})
         self._drop()
 
     def _look(self, line: bytes) -> _Row:
@@ -153,7 +148,7 @@ class DumpReader:
         return row
 
     def _row(self, text: str, shown: str, line: int) -> bool:
-        if not (_FLAT if self._flat else _INSIDE).match(shown):
+        if not (re.match(_FLAT, shown) if self._flat else _INSIDE.match(shown)):
             return False
         self._take(text, shown, line)
         return True

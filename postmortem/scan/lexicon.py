@@ -180,7 +180,7 @@ class Lexicon:
             names.append(tuple(f"{name}_0" for name in BAR_PARTS))
         endings = {part[-3:] for part in parts}
         sign = re.fullmatch(r"[^\\]\\(\W)", endings.pop()) if len(endings) == 1 else None
-        return BarSyntax(re.compile("|".join(parts).encode()), tuple(names), sign[1].encode() if sign else b"")
+        return re.compile("|".join(parts).encode()), tuple(names), sign[1].encode() if sign else b""
 
     def bar_name(self, text: str) -> Compiled | None:
         """The entry that knows a bar by its description `text`: a line that only quotes bars, else a bar; or None."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -112,13 +112,9 @@ A plain tuple: there are millions.
 Piece: TypeAlias = "Region | Draw | Run"
 
 
-class BarSyntax(NamedTuple):
-    """How a drawn bar is told: one expression for all of tqdm's ways, its group names for each, and the bytes that one
-    ends with, the same in all of them (none where they differ)."""
-
-    expression: re.Pattern[bytes]
-    ways: tuple[tuple[str, ...], ...]
-    closing: bytes
+BarSyntax: TypeAlias = "tuple[re.Pattern[bytes], tuple[tuple[str, ...], ...], bytes]"
+"""How a drawn bar is told: one expression for all of tqdm's ways, its group names for each, and the bytes that one ends
+with, the same in all of them (none where they differ)."""
 
 
 class Block(msgspec.Struct, frozen=True):

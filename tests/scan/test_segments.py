@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postmortem.scan import Lexicon
-from postmortem.scan.segments import MAX_TEXT, BarSyntax, Cutter, Region, Text
+from postmortem.scan.segments import MAX_TEXT, Cutter, Region, Text
 from tests.simulate import bar
 
 FRAME = b"\rjob:  45%|####      | 9/20 [00:10<00:12,  1.10s/it, lr: 1.0e-04 loss: 1.486e+00]"
@@ -97,9 +97,9 @@ def test_one_byte_at_a_time(lexicon: Lexicon) -> None:
 
 def test_of_bars_that_are_torn_none_is_searched(lexicon: Lexicon) -> None:
     """What a bar ends with is in all ways the same, and told by the knowledge."""
-    assert lexicon.bars.closing == b"]"
-    none = BarSyntax(lexicon.bars.expression, lexicon.bars.ways, b"")
+    expression, ways, closing = lexicon.bars
+    assert closing == b"]"
     whole = bar("mugs", 7, 90, 9, ", loss: 1.0").strip("\r\n")
     for end in range(len(whole) + 1):
         torn = f"{whole[:end]}\n".encode()
-        assert Cutter(lexicon.bars).feed(torn) == Cutter(none).feed(torn)
+        assert Cutter(lexicon.bars).feed(torn) == Cutter((expression, ways, b"")).feed(torn)
