@@ -60,7 +60,7 @@ class Scanner:
         self._patience = PATIENCE
         """Lines to read before looking whether they are a flood."""
         self._read = 0
-        """Lines that were read since."""
+        """Lines of a text without bars that were read since."""
         self._flooded = False
         self._last: Region | None = None
         self._passed = 0
@@ -119,6 +119,7 @@ class Scanner:
                     self._echo(piece)
             elif isinstance(piece, Region):
                 self._last = piece
+                self._read = self._read if len(pieces) == 1 else 0  # a block that is all text may go on with a flood
                 end = at + len(piece.raw)
                 first = taken
                 while taken < len(found) and found[taken][0] < end:
