@@ -23,7 +23,8 @@ TRY = 32
 """Draws that a look for rows behind a draw may take as long as: one that finds none has to be earned anew by them."""
 MAX_CREDIT = 4 * TRY
 MAX_PRICE = 8 * TRY
-"""What a look costs after many in vain, one after the other: each costs double."""
+PATIENCE = 8
+"""What a look costs at most after more than `PATIENCE` in vain, one after the other, each of which costs double."""
 _FEW, _MANY = 64, 512
 _GUESS = 24
 """The longest that the time that remains, or the rate, may be: as the bar's syntax has it."""
@@ -58,6 +59,8 @@ class Tables:
         self._credit = MAX_CREDIT
         """Draws that may still be spent on looking: those that were taken together or one by one earn it."""
         self._price = TRY
+        self._vain = 0
+        """Looks in vain since the last one that found something."""
         self._wavers = False
         """Whether rows were equally wide for a while only: then what holds for uneven ones holds for more of them."""
         self.tries = 0
@@ -81,7 +84,8 @@ class Tables:
             return None
         run = self._look(block, start, end, feeds, found, names, line, offset)
         self._credit = min(self._credit - self._price + (run.rows if run is not None else 0), MAX_CREDIT)
-        self._price = TRY if run is not None else min(2 * self._price, MAX_PRICE)
+        self._vain = 0 if run is not None else self._vain + 1
+        self._price = TRY if self._vain <= PATIENCE else min(2 * self._price, MAX_PRICE)
         return run
 
     def _look(
