@@ -87,7 +87,6 @@ class BarSpan(msgspec.Struct, frozen=True):
     samples: tuple[tuple[int, float, int], ...] = ()
     walls: tuple[Stamp, ...] = ()
     postfix: LogText = LogText("")
-    main: bool = False
     event: str | None = None
     phase: str | None = None
     start_proofs: int = 0

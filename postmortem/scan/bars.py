@@ -72,7 +72,6 @@ class Fold:
         self.total = total
         self.event = event
         self.phase = phase
-        self.main = event == "bar_main"
         self._source = place.source
         if single:
             self._doubled = False
@@ -253,7 +252,6 @@ class Fold:
             samples=tuple([(n, seconds(clock), line) for _, n, clock, line, _ in samples]),
             walls=tuple(wall for wall in walls if wall is not None) if None not in walls else (),
             postfix=LogText(postfix),
-            main=self.main,
             event=self.event,
             phase=self.phase,
             start_proofs=self._start_proofs,
