@@ -84,7 +84,7 @@ class Bars:
 
     def echoed(self, raw_name: bytes) -> bool:
         """Whether what is drawn so only quotes a bar."""
-        return self._in_a_row < MAX_IN_A_ROW and self._named(raw_name)[1] == ECHO
+        return not self.flooded and self._named(raw_name)[1] == ECHO
 
     def draw(self, piece: Draw) -> bool:
         """Take in one draw; False for what only quotes one."""
@@ -119,7 +119,7 @@ class Bars:
     def run(self, run: Run) -> None:
         """Take in many draws of the bar that was drawn last, with the result of taking them in one by one."""
         row = 0
-        while row < run.rows and self._in_a_row < MAX_IN_A_ROW:
+        while row < run.rows and not self.flooded:
             last = run.rises_to(row)
             fold = self._fold
             if last > row and fold is not None and fold.settled:
@@ -146,7 +146,7 @@ class Bars:
 
     def count(self, kind: str, item: Item | Region, number: int) -> None:
         """So many items of a kind come that are only counted; `item` is the last of them, or where that stands."""
-        if self._in_a_row < MAX_IN_A_ROW:
+        if not self.flooded:
             self._end_span()
             self._count(kind, item, number)
         elif self._late and isinstance(self._late[-1], dict):

@@ -63,7 +63,6 @@ class Scanner:
         """Lines of a text without bars that were read since."""
         self._flooded = False
         self._last: Region | None = None
-        self._passed = 0
 
     def run(self, chunks: Iterable[bytes], cutting: Cutting = in_place) -> ScanResult:
         """Scan everything and return the result."""
@@ -84,9 +83,8 @@ class Scanner:
         warnings = []
         if breaks is not None:
             warnings.append(Notice("unwrapped", None, {"width": breaks.width}))
-        dropped = self._items.dropped + self._passed
-        if dropped:
-            warnings.append(Notice("too_many_events", None, {"count": dropped}))
+        if self._items.dropped:
+            warnings.append(Notice("too_many_events", None, {"count": self._items.dropped}))
         if lines.tracebacks.left_out:
             warnings.append(Notice("frames_left_out", None, {"count": lines.tracebacks.left_out}))
         if lines.tracebacks.mixed:
@@ -273,8 +271,8 @@ class Scanner:
             self._add(unfinished)
         self._lines.end_dump()
         self._bars.end()
-        self._passed = self._bars.passed
         self._items.put_back()
+        self._items.dropped += self._bars.passed
         # these hold the scanner by its methods: in a circle, all that was read would stay until garbage is searched for
         del self._bars, self._cutter, self._lines, self._floods
 
